@@ -62,6 +62,7 @@ struct Driver {
   int (*pin)(void**, std::size_t, unsigned) = nullptr;
   int (*unpin)(void*) = nullptr;
   int (*context_of)(void*, Context*) = nullptr;  // of a stream
+  int (*exchange_mode)(int*) = nullptr;
 };
 Driver driver;
 std::atomic<bool> found{false};
@@ -77,6 +78,7 @@ bool load() noexcept {
   if (library == nullptr) return false;
   find(library, "cuMemcpy2DAsync_v2", driver.rows);
   find(library, "cuStreamGetCtx", driver.context_of);
+  find(library, "cuThreadExchangeStreamCaptureMode", driver.exchange_mode);
   if (!find(library, "cuMemFreeHost", driver.unpin) ||
       !find(library, "cuMemHostAlloc", driver.pin)) {
     driver.pin = nullptr;
@@ -132,6 +134,22 @@ bool look_again() noexcept {
   std::fprintf(stderr, "gdrx: CUDA does not %s a buffer on a GPU (error %d)\n", what, code);
   std::abort();
 }
+
+// While another thread captures a stream, CUDA refuses what may wait to who does not say that it
+// minds no capture, and spoils the capture.
+class BesideCaptures {
+ public:
+  BesideCaptures() noexcept { exchange(); }
+  ~BesideCaptures() { exchange(); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  void exchange() noexcept {
+    if (driver.exchange_mode != nullptr) driver.exchange_mode(&mode_);
+  }
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then the thread's own
+};
 
 // A GPU's primary context, and a stream of ours in it that waits for no other: the program has
 // waited for its own.
@@ -201,6 +219,7 @@ class Current {
   void* stream() const noexcept { return gpu_.stream; }
 
  private:
+  const BesideCaptures beside_;
   const Gpu& gpu_;
 };
 
@@ -298,6 +317,7 @@ void copy_to_gpu(const std::vector<Piece>& pieces) noexcept {
 // Each GPU's copies may use it.
 Pinned pin(std::size_t bytes, const void* gpu) noexcept {
   if (driver.pin == nullptr) return {};
+  const BesideCaptures beside;
   constexpr unsigned kPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE
   Context const context = gpu_of(gpu).context;
   Context old = nullptr;
@@ -309,6 +329,7 @@ Pinned pin(std::size_t bytes, const void* gpu) noexcept {
 }
 
 void unpin(const Pinned& memory) noexcept {
+  const BesideCaptures beside;
   Context old = nullptr;
   if (driver.push(memory.context) != 0) return;
   driver.unpin(memory.at);

@@ -13,18 +13,19 @@ enum { kBytes = 64 << 20, kDevice = 2, kType = 2, kSynchronous = 6, kOrdinal = 9
 enum { kMostAllocations = 64, kLegacyStream = 1 };
 static char *gpu, *behind; /* the same memory, as the host sees it and as the GPU does */
 static size_t used;
-static __thread int depth;
+static __thread int depth, mode;
 static struct { char *begin, *end; unsigned synchronous; } allocations[kMostAllocations];
 static int allocated;
 static struct Copy { struct Copy* next; char* to; size_t bytes; char data[]; } *first_late, **last_late = &first_late;
 static int asked; /* since the latest of them */
-enum { kPortable = 1, kMostPinned = 256, kOutOfMemory = 2, kEnded = 4 };
+enum { kPortable = 1, kRelaxed = 2, kCaptured = 900, kMostPinned = 256, kOutOfMemory = 2, kEnded = 4 };
 static struct { char* at; size_t bytes; } pinned[kMostPinned];
 /* What a test looks at and sets. `may_pin`: no more bytes than that are pinned; `pageable`:
  * copies of as many need not be. */
 size_t fake_pinned, fake_most_pinned, fake_pins, fake_copies, fake_may_pin = (size_t)1 << 40, fake_pageable = 64 << 10;
 static int refused_to_pin; /* then there is no other way */
-int fake_ended; /* as when the process ends */
+int fake_ended;    /* as when the process ends */
+int fake_captures; /* another thread captures a stream: who does not mind it is refused what waits, and spoils the capture */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static unsigned* synchronous(unsigned long long memory) {
@@ -92,9 +93,19 @@ int cuDevicePrimaryCtxRetain(void** context, int gpu_number) {
 }
 int cuCtxPushCurrent_v2(void* context) { return fake_ended ? kEnded : (++depth, context != &gpu); }
 int cuCtxPopCurrent_v2(void** context) { return *context = &gpu, --depth < 0; }
-int cuStreamSynchronize(void* stream) { return depth == 0 || stream != &used; }
+
+int cuThreadExchangeStreamCaptureMode(int* other) {
+  const int was = mode;
+  mode = *other;
+  *other = was;
+  return 0;
+}
+static int is_captured(void) {
+  if (fake_captures && mode != kRelaxed) fake_captures = 2;
+  return fake_captures && mode != kRelaxed;
+}
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
-  if (fake_ended) return kEnded;
+  if (fake_ended || is_captured()) return fake_ended ? kEnded : kCaptured;
   if (depth == 0 || flags != kPortable) return kInvalid;
   pthread_mutex_lock(&mutex);
   int i = 0;
@@ -136,6 +147,7 @@ static int may_copy(const char* host, size_t bytes) {
   return is;
 }
 
+int cuStreamSynchronize(void* stream) { return is_captured() ? kCaptured : depth == 0 || stream != &used; }
 static int from_gpu(void* to, unsigned long long from, size_t bytes) {
   if (depth == 0 || !at(from)) return kInvalid;
   memcpy(to, at(from), bytes);

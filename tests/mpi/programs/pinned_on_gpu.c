@@ -8,7 +8,7 @@
 enum { kPart = 8 << 20, kRow = 4096, kRows = kPart / kRow, kRounds = 40 };
 static const MPI_Comm world = MPI_COMM_WORLD;
 static size_t *pinned, *most, *pins, *copies, *may_pin, *pageable;
-static int *ended;
+static int *ended, *captures;
 static int next, before;
 
 static void expect(int is, const char* what) {
@@ -108,15 +108,18 @@ int main(int argc, char** argv) {
   copies = dlsym(library, "fake_copies");
   may_pin = dlsym(library, "fake_may_pin");
   pageable = dlsym(library, "fake_pageable");
+  captures = dlsym(library, "fake_captures");
   ended = dlsym(library, "fake_ended");
   const int none = argc > 2 && strcmp(argv[2], "none") == 0, some = argc > 2 && !none;
   if (none) *may_pin = 0;
+  *captures = 1;
   whole();
   column();
   if (some) *may_pin = *pinned;
   many();
   expect(none ? *pins == 0 : *pinned > 0, "pinned memory");
   if (argc == 2) bound();
+  expect(*captures == 1, "a capture of another thread");
   /* A persistent request that nobody frees. */
   MPI_Request kept;
   MPI_Send_init((void*)gpu_in, kPart, MPI_BYTE, next, 3, world, &kept);
