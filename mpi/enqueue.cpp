@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "mpi/cuda.hpp"
-#include "mpi/pending.hpp"
+#include "mpi/requests.hpp"
 #include "mpi/run.hpp"
 
 namespace gdrx::mpi {
