@@ -44,7 +44,7 @@ gdrx_install(nccl nccl_net_gdrx gdrx_nccl)
 install(TARGETS gdrx_nccl_by_name LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gdrx-nccl COMPONENT nccl NAMELINK_SKIP)
 gdrx_install(mpi gdrx_gather_mpi gdrx_coll_ompi mpi_beside)
 gdrx_install(mpich gdrx_coll_mpich gdrx_coll_standard mpich_beside)
-install(FILES include/gdrx/gdrx.h include/gdrx/gdrx_types.h include/gdrx/gdrx_calls.h include/gdrx/gdrx_look.h include/gdrx/communicator.hpp
+install(FILES include/gdrx/gdrx.h include/gdrx/gdrx_types.h include/gdrx/gdrx_calls.h include/gdrx/gdrx_look.h include/gdrx/mpi_enqueue.h include/gdrx/communicator.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gdrx COMPONENT dev)
 if(TARGET gdrx_mpi)
   gdrx_install_library(gdrx_mpi mpi mpi mpi_dev)

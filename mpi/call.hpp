@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "gdrx/gdrx_types.h"
 #include "mpi/library.hpp"
 
 namespace gdrx::mpi {
@@ -80,6 +81,7 @@ struct Call {
   int root = 0;
   Form form = Form::blocking;
   MPI_Request* request = nullptr;  // unless it blocks
+  gdrxStream_t stream = gdrxStreamNone;
 };
 
 struct Trait {

@@ -10,6 +10,7 @@
 #include "mpi/abi/abi.hpp"
 #include "mpi/agree.hpp"
 #include "mpi/copied_requests.hpp"
+#include "mpi/faults.hpp"
 #include "mpi/persistent.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/settings.hpp"
@@ -143,6 +144,7 @@ State* meet(MPI_Comm comm) noexcept {
   state->saved = 0;
   state->persistent = Verdict::taken;
   state->error = 0;
+  state->stream = gdrxStreamNone;
   if (!alone) state->work.lists.resize(4 * static_cast<std::size_t>(size));
   state->handle = number_of(comm);
   if (real::Comm_set_attr(comm, keyval, state) == MPI_SUCCESS) return state;
@@ -181,6 +183,12 @@ State* look_again(State* state, MPI_Comm comm) noexcept {
 }
 
 int raise(State& state, const char* why) noexcept {
+  if (const int fault = code_of_fault(state)) {
+    const bool is_news = std::exchange(state.error, fault) == 0;
+    if (is_news && fault != kAbi.revoked) std::fprintf(stderr, "gdrx: %s\n", why);
+    if (state.handle != 0) real::Comm_call_errhandler(state.comm, fault);
+    return fault;
+  }
   static int kind = MPI_ERR_OTHER;
   static const bool known = real::Add_error_class(&kind) == MPI_SUCCESS;
   if (state.error == 0) {
@@ -204,6 +212,7 @@ State& own_state_of(const State& parent) noexcept {
   own.size = parent.size;
   own.choice = parent.choice;
   own.error = 0;
+  own.stream = gdrxStreamNone;
   const std::lock_guard lock(mutex);
   if (phase == Phase::on) look_at_leaving();
   own.parent = &parent;
@@ -215,6 +224,15 @@ void end_own(State& state) noexcept {
   const std::lock_guard lock(mutex);
   state.parent = nullptr;
   put_away(state);
+}
+
+void abort_calls_of(const State& state) noexcept {
+  const std::lock_guard lock(mutex);
+  for (const State* const one : states) {
+    if ((one == &state || one->parent == &state) && one->gdrx != nullptr) {
+      engine()->CommAbort(one->gdrx);
+    }
+  }
 }
 
 void end_communicators() noexcept {

@@ -23,11 +23,12 @@ struct State {
   std::size_t saved = 0;           // nanoseconds, had gdrx taken the calls that it would have
   int error = 0;                   // MPI's code of gdrx's failure, once it has failed
   gdrxComm_t gdrx = nullptr;
-  Work work;                            // of a blocking call
-  std::atomic<int> pending{0};          // nonblocking calls that are not done
-  State* next = nullptr;                // in the list of those that are free
-  Verdict persistent = Verdict::taken;  // or why MPI has all persistent calls
-  const State* parent = nullptr;        // of a persistent call's own
+  Work work;                             // of a blocking call
+  std::atomic<int> pending{0};           // nonblocking calls that are not done
+  State* next = nullptr;                 // in the list of those that are free
+  Verdict persistent = Verdict::taken;   // or why MPI has all persistent calls
+  const State* parent = nullptr;         // of a persistent call's own
+  gdrxStream_t stream = gdrxStreamNone;  // of a communicator of a CUDA stream
 };
 
 /// While this thread frees a communicator. MPI ends the program's attributes of it meanwhile, and
@@ -63,11 +64,15 @@ State* look_again(State* state, MPI_Comm comm) noexcept;
 /// Collective: gives `state` a communicator of gdrx's, or declines on all ranks alike. `good`: this
 /// rank can have the call.
 void make(State& state, bool good = true) noexcept;
+/// The same for a communicator of a CUDA stream, of any number of ranks.
+void make_in_stream(State& state, bool good) noexcept;
 /// Another state of the same communicator of MPI's, which no call is looked up by.
 State& own_state_of(const State& parent) noexcept;
 void end_own(State& state) noexcept;
 /// Calls the program's error handler for what went wrong; MPI's code of it.
 int raise(State& state, const char* why) noexcept;
+/// Of a communicator that the program has revoked: ends gdrx's calls of it, on all ranks.
+void abort_calls_of(const State& state) noexcept;
 /// In MPI_Finalize: meets the other ranks of all communicators, and takes no call any more.
 void end_communicators() noexcept;
 

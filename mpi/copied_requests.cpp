@@ -126,6 +126,17 @@ void look_at_freed() noexcept {
   requests().recount();
 }
 
+// A session's calls may be under way yet.
+void end_copied() noexcept {
+  if (!any_copied()) return;
+  const std::lock_guard lock(requests().mutex);
+  std::erase_if(requests().all, [](const auto& entry) {
+    const std::lock_guard copy_lock(entry.second->mutex);
+    return entry.second->written;
+  });
+  requests().recount();
+}
+
 Completion::Completion(const MPI_Request* list, int count, bool keeps) noexcept
     : list_(list), keeps_(keeps) {
   if (list == nullptr) return;

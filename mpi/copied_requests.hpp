@@ -21,6 +21,8 @@ void read_copies(MPI_Request request) noexcept;
 bool keep_freed(MPI_Request* request) noexcept;
 /// Of those: writes the copies of what is done by now.
 void look_at_freed() noexcept;
+/// Behind MPI_Finalize: the copies of requests that nobody has freed.
+void end_copied() noexcept;
 
 struct Copied;
 

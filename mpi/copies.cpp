@@ -20,22 +20,49 @@ void die_for_copy(const char* why) noexcept {
   std::abort();
 }
 
+Piece Copies::Copy::piece(const Rows& some) const noexcept {
+  return {.gpu = gpu + some.first.from,
+          .host = host.get() + some.first.from,
+          .bytes = static_cast<std::size_t>(some.first.to - some.first.from),
+          .stride = static_cast<std::size_t>(some.stride),
+          .rows = some.count};
+}
+
+void Copies::Copy::read() {
+  if (bytes == 0) return;
+  std::vector<Piece> pieces;
+  if (is_sparse) {
+    for (const Rows& some : rows) pieces.push_back(piece(some));
+  } else {
+    pieces.push_back({.gpu = gpu, .host = host.get(), .bytes = bytes});
+  }
+  copy_from_gpu(pieces);
+  if (before == nullptr) return;
+  for (const Rows& some : rows) {
+    const auto length = static_cast<std::size_t>(some.first.to - some.first.from);
+    for (std::size_t i = 0; i < some.count; ++i) {
+      const std::ptrdiff_t at = some.first.from + static_cast<std::ptrdiff_t>(i) * some.stride;
+      std::memcpy(before.get() + at, host.get() + at, length);
+    }
+  }
+}
+
 // What is received is read as well: not all of it is written, and what is not goes nowhere.
-const void* Copies::stage(const void* at, Touched&& touched, Copy& copy) noexcept {
+const void* Copies::stage(const void* at, Touched&& touched, Copy& copy, bool receives) noexcept {
   const Run bounds = touched.bounds();
   if (bounds.to <= bounds.from) return at;
   copy.gpu = const_cast<std::byte*>(static_cast<const std::byte*>(at)) + bounds.from;
   copy.bytes = static_cast<std::size_t>(bounds.to - bounds.from);
-  copy.runs = std::move(touched.runs());
-  for (Run& run : copy.runs) run = {run.from - bounds.from, run.to - bounds.from};
+  copy.is_sparse = touched.is_sparse();
   try {
-    copy.host = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
-    if (!copy.runs.empty()) copy.before = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
+    for (Run& run : touched.runs()) run = {run.from - bounds.from, run.to - bounds.from};
+    copy.rows = rows_of(touched.runs());
+    copy.host = HostMemory(copy.bytes, copy.gpu);
+    if (receives) copy.before = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
+    copy.read();
   } catch (const std::exception& error) {
     die_for_copy(error.what());
   }
-  copy_from_gpu(copy.host.get(), copy.gpu, copy.bytes);
-  if (copy.before != nullptr) std::memcpy(copy.before.get(), copy.host.get(), copy.bytes);
   return copy.host.get() - bounds.from;
 }
 
@@ -67,28 +94,61 @@ int Copies::done(int result, const MPI_Request* request, bool persistent) noexce
 }
 
 void Copies::read() noexcept {
-  for (const Copy* const one : {&send_, &recv_}) {
-    if (one->host == nullptr) continue;
-    copy_from_gpu(one->host.get(), one->gpu, one->bytes);
-    if (one->before != nullptr) std::memcpy(one->before.get(), one->host.get(), one->bytes);
-  }
-}
-
-void Copies::write() noexcept {
-  if (recv_.host == nullptr || recv_.before == nullptr) return;
-  std::vector<Piece> pieces;
   try {
-    for (const Run& run : recv_.runs) {
-      auto from = static_cast<std::size_t>(run.from);
-      auto to = static_cast<std::size_t>(run.to);
-      while (from < to && recv_.host[from] == recv_.before[from]) ++from;
-      while (from < to && recv_.host[to - 1] == recv_.before[to - 1]) --to;
-      if (from < to) pieces.push_back({recv_.gpu + from, recv_.host.get() + from, to - from});
-    }
+    send_.read();
+    recv_.read();
   } catch (const std::exception& error) {
     die_for_copy(error.what());
   }
+}
+
+namespace {
+
+// Bytes of a row that are written: from the first to the last that differ from what was read.
+Run changed(const Run& row, const std::byte* now, const std::byte* before) noexcept {
+  Run run = row;
+  while (run.from < run.to && now[run.from] == before[run.from]) ++run.from;
+  while (run.from < run.to && now[run.to - 1] == before[run.to - 1]) --run.to;
+  return run;
+}
+
+// Of rows, those from the first to the last that have changed, and of them the columns that have.
+// The rest of the call's own bytes is what it was.
+Rows changed(const Rows& rows, const std::byte* now, const std::byte* before) noexcept {
+  Rows found{.first = {rows.first.to, rows.first.from}, .stride = rows.stride, .count = 0};
+  std::ptrdiff_t first = 0;
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    const std::ptrdiff_t shift = static_cast<std::ptrdiff_t>(i) * rows.stride;
+    const Run run = changed(Run{rows.first.from + shift, rows.first.to + shift}, now, before);
+    if (run.from >= run.to) continue;
+    if (found.count == 0) first = static_cast<std::ptrdiff_t>(i);
+    found.count = i - static_cast<std::size_t>(first) + 1;
+    found.first.from = std::min(found.first.from, run.from - shift);
+    found.first.to = std::max(found.first.to, run.to - shift);
+  }
+  found.first.from += first * rows.stride;
+  found.first.to += first * rows.stride;
+  return found;
+}
+
+}  // namespace
+
+void Copies::Copy::write() {
+  std::vector<Piece> pieces;
+  for (const Rows& some : rows) {
+    const Rows written = changed(some, host.get(), before.get());
+    if (written.count > 0) pieces.push_back(piece(written));
+  }
   copy_to_gpu(pieces);
+}
+
+void Copies::write() noexcept {
+  if (recv_.before == nullptr) return;
+  try {
+    recv_.write();
+  } catch (const std::exception& error) {
+    die_for_copy(error.what());
+  }
 }
 
 }  // namespace gdrx::mpi

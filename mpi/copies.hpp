@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "mpi/cuda.hpp"
+#include "mpi/pinned.hpp"
 #include "mpi/touched.hpp"
 
 namespace gdrx::mpi {
@@ -27,16 +27,19 @@ class Copies {
   /// The same of blocks, which `add` adds to a Touched; it is asked of memory on a GPU alone.
   template <class Add>
   const void* send_blocks(const void* at, Add&& add) noexcept {
-    return is_on_gpu(at) ? stage(at, touched_of(Touched::Wants::bounds, add), send_) : at;
+    if (!is_on_gpu(at)) return at;
+    Touched touched = touched_of(Touched::Wants::bounds, add);
+    if (touched.is_sparse()) touched = touched_of(Touched::Wants::runs, add);
+    return stage(at, std::move(touched), send_, false);
   }
   template <class Add>
   void* recv_blocks(void* at, Add&& add) noexcept {
     return is_on_gpu(at)
-               ? const_cast<void*>(stage(at, touched_of(Touched::Wants::runs, add), recv_))
+               ? const_cast<void*>(stage(at, touched_of(Touched::Wants::runs, add), recv_, true))
                : at;
   }
   /// What receives is only read.
-  void receive_nothing() noexcept { send_ = std::move(recv_); }
+  void receive_nothing() noexcept { send_ = std::exchange(recv_, {}); }
 
   /// Of a call that has returned: what it has received goes to the GPU.
   int done(int result) noexcept;
@@ -45,19 +48,24 @@ class Copies {
 
   void read() noexcept;   // from the GPU
   void write() noexcept;  // to it, what has changed
-  bool any() const noexcept { return send_.host != nullptr || recv_.host != nullptr; }
+  bool any() const noexcept { return send_.bytes > 0 || recv_.bytes > 0; }
 
  private:
   struct Copy {
-    std::unique_ptr<std::byte[]> host;
+    HostMemory host;
     std::unique_ptr<std::byte[]> before;  // as it was read; of what receives
     std::byte* gpu = nullptr;
     std::size_t bytes = 0;
-    std::vector<Run> runs;  // of `bytes`
+    std::vector<Rows> rows;  // of `bytes`; empty: all of them
+    bool is_sparse = false;  // the rest is not even read
+
+    Piece piece(const Rows& rows) const noexcept;
+    void read();
+    void write();
   };
   template <class Add>
   static Touched touched_of(Touched::Wants wants, Add&& add) noexcept;
-  static const void* stage(const void* at, Touched&& touched, Copy& copy) noexcept;
+  static const void* stage(const void* at, Touched&& touched, Copy& copy, bool receives) noexcept;
 
   Copy send_;
   Copy recv_;

@@ -24,8 +24,27 @@ constexpr int kMemoryType = 2;   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kSynchronous = 6;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
 constexpr int kManaged = 8;      // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kOrdinal = 9;      // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr unsigned kHost = 1;    // CU_MEMORYTYPE_HOST
 constexpr unsigned kDevice = 2;  // CU_MEMORYTYPE_DEVICE
 constexpr int kMostGpus = 64;
+
+/// A side of CUDA_MEMCPY2D, which has two.
+struct Side2d {
+  std::size_t x = 0;
+  std::size_t y = 0;
+  unsigned kind = 0;
+  void* host = nullptr;
+  Address gpu = 0;
+  void* array = nullptr;
+  std::size_t pitch = 0;
+};
+struct Copy2d {
+  Side2d from;
+  Side2d to;
+  std::size_t width = 0;
+  std::size_t rows = 0;
+};
+static_assert(sizeof(Copy2d) == 128);
 
 struct Driver {
   int (*attribute)(void*, int, Address) = nullptr;
@@ -38,6 +57,12 @@ struct Driver {
   int (*synchronize)(void*) = nullptr;
   int (*from_gpu)(void*, Address, std::size_t, void*) = nullptr;
   int (*to_gpu)(Address, const void*, std::size_t, void*) = nullptr;
+  // Those below may be missing.
+  int (*rows)(const Copy2d*, void*) = nullptr;
+  int (*pin)(void**, std::size_t, unsigned) = nullptr;
+  int (*unpin)(void*) = nullptr;
+  int (*context_of)(void*, Context*) = nullptr;  // of a stream
+  int (*exchange_mode)(int*) = nullptr;
 };
 Driver driver;
 std::atomic<bool> found{false};
@@ -50,7 +75,15 @@ bool find(void* library, const char* name, Function& function) noexcept {
 
 bool load() noexcept {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return library != nullptr && find(library, "cuPointerGetAttribute", driver.attribute) &&
+  if (library == nullptr) return false;
+  find(library, "cuMemcpy2DAsync_v2", driver.rows);
+  find(library, "cuStreamGetCtx", driver.context_of);
+  find(library, "cuThreadExchangeStreamCaptureMode", driver.exchange_mode);
+  if (!find(library, "cuMemFreeHost", driver.unpin) ||
+      !find(library, "cuMemHostAlloc", driver.pin)) {
+    driver.pin = nullptr;
+  }
+  return find(library, "cuPointerGetAttribute", driver.attribute) &&
          find(library, "cuPointerSetAttribute", driver.set_attribute) &&
          find(library, "cuDevicePrimaryCtxRetain", driver.retain) &&
          find(library, "cuCtxPushCurrent_v2", driver.push) &&
@@ -101,6 +134,22 @@ bool look_again() noexcept {
   std::fprintf(stderr, "gdrx: CUDA does not %s a buffer on a GPU (error %d)\n", what, code);
   std::abort();
 }
+
+// While another thread captures a stream, CUDA refuses what may wait to who does not say that it
+// minds no capture, and spoils the capture.
+class BesideCaptures {
+ public:
+  BesideCaptures() noexcept { exchange(); }
+  ~BesideCaptures() { exchange(); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  void exchange() noexcept {
+    if (driver.exchange_mode != nullptr) driver.exchange_mode(&mode_);
+  }
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then the thread's own
+};
 
 // A GPU's primary context, and a stream of ours in it that waits for no other: the program has
 // waited for its own.
@@ -170,6 +219,7 @@ class Current {
   void* stream() const noexcept { return gpu_.stream; }
 
  private:
+  const BesideCaptures beside_;
   const Gpu& gpu_;
 };
 
@@ -220,24 +270,84 @@ bool mpi_knows_gpus() noexcept {
   return known == 1;
 }
 
-void copy_from_gpu(void* to, const void* from, std::size_t bytes) noexcept {
-  const Current current(from);
-  int code = driver.from_gpu(to, reinterpret_cast<Address>(from), bytes, current.stream());
-  if (code == 0) code = driver.synchronize(current.stream());
-  if (code != 0) die("read", code);
+namespace {
+
+int copy_rows(const Piece& piece, bool reads, void* stream) noexcept {
+  const Side2d gpu{
+      .kind = kDevice, .gpu = reinterpret_cast<Address>(piece.gpu), .pitch = piece.stride};
+  const Side2d host{.kind = kHost, .host = piece.host, .pitch = piece.stride};
+  const Copy2d copy{reads ? gpu : host, reads ? host : gpu, piece.bytes, piece.rows};
+  return driver.rows(&copy, stream);
 }
 
-void copy_to_gpu(const std::vector<Piece>& pieces) noexcept {
-  if (pieces.empty()) return;
+int copy_row(const Piece& piece, std::size_t row, bool reads, void* stream) noexcept {
+  const Address gpu = reinterpret_cast<Address>(piece.gpu) + row * piece.stride;
+  std::byte* const host = static_cast<std::byte*>(piece.host) + row * piece.stride;
+  return reads ? driver.from_gpu(host, gpu, piece.bytes, stream)
+               : driver.to_gpu(gpu, host, piece.bytes, stream);
+}
+
+int copy(const std::vector<Piece>& pieces, bool reads) noexcept {
+  if (pieces.empty()) return 0;
   const Current current(pieces.front().gpu);
   int code = 0;
   for (const Piece& piece : pieces) {
     if (code != 0) break;
-    code = driver.to_gpu(reinterpret_cast<Address>(piece.gpu), piece.host, piece.bytes,
-                         current.stream());
+    if (piece.rows > 1 && driver.rows != nullptr) {
+      code = copy_rows(piece, reads, current.stream());
+      continue;
+    }
+    for (std::size_t row = 0; code == 0 && row < piece.rows; ++row) {
+      code = copy_row(piece, row, reads, current.stream());
+    }
   }
-  if (code == 0) code = driver.synchronize(current.stream());
-  if (code != 0) die("write", code);
+  return code != 0 ? code : driver.synchronize(current.stream());
+}
+
+}  // namespace
+
+void copy_from_gpu(const std::vector<Piece>& pieces) noexcept {
+  if (const int code = copy(pieces, true)) die("read", code);
+}
+
+void copy_to_gpu(const std::vector<Piece>& pieces) noexcept {
+  if (const int code = copy(pieces, false)) die("write", code);
+}
+
+// Each GPU's copies may use it.
+Pinned pin(std::size_t bytes, const void* gpu) noexcept {
+  if (driver.pin == nullptr) return {};
+  const BesideCaptures beside;
+  constexpr unsigned kPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE
+  Context const context = gpu_of(gpu).context;
+  Context old = nullptr;
+  void* memory = nullptr;
+  if (driver.push(context) != 0) return {};
+  const bool has = driver.pin(&memory, bytes, kPortable) == 0;
+  driver.pop(&old);
+  return has ? Pinned{static_cast<std::byte*>(memory), context} : Pinned{};
+}
+
+void unpin(const Pinned& memory) noexcept {
+  const BesideCaptures beside;
+  Context old = nullptr;
+  if (driver.push(memory.context) != 0) return;
+  driver.unpin(memory.at);
+  driver.pop(&old);
+}
+
+StreamContext::StreamContext(void* stream) noexcept {
+  if (!has_cuda()) return;
+  constexpr std::uintptr_t kLegacy = 1;  // CU_STREAM_LEGACY
+  is_known_ = reinterpret_cast<std::uintptr_t>(stream) <= kLegacy;
+  Context context = nullptr;
+  if (is_known_ || driver.context_of == nullptr || driver.context_of(stream, &context) != 0) return;
+  is_known_ = is_pushed_ = driver.push(context) == 0;
+}
+
+StreamContext::~StreamContext() {
+  Context old = nullptr;
+  if (is_pushed_) driver.pop(&old);
 }
 
 }  // namespace gdrx::mpi

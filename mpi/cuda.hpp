@@ -14,14 +14,41 @@ bool has_cuda() noexcept;
 bool is_on_gpu(const void* at) noexcept;
 /// Whether the MPI behind this library says that it takes memory of GPUs.
 bool mpi_knows_gpus() noexcept;
-/// Of memory on a GPU, to and from the host; done when they return. A line on stderr if CUDA does
-/// not copy, and the program ends: there are no data to go on with.
-void copy_from_gpu(void* to, const void* from, std::size_t bytes) noexcept;
+/// Rows of a buffer on a GPU and of its copy, which is laid out like it.
 struct Piece {
   void* gpu = nullptr;
-  const void* host = nullptr;
-  std::size_t bytes = 0;
+  void* host = nullptr;
+  std::size_t bytes = 0;   // of a row
+  std::size_t stride = 0;  // from one row to the next, if there are several
+  std::size_t rows = 1;
 };
-void copy_to_gpu(const std::vector<Piece>& pieces) noexcept;  // of one buffer
+/// Of one buffer; done when they return. A line on stderr if CUDA does not copy, and the program
+/// ends: there are no data to go on with.
+void copy_from_gpu(const std::vector<Piece>& pieces) noexcept;
+void copy_to_gpu(const std::vector<Piece>& pieces) noexcept;
+
+/// Host memory that GPUs read and write by themselves. `at` is null where CUDA gives none.
+struct Pinned {
+  std::byte* at = nullptr;
+  void* context = nullptr;
+};
+Pinned pin(std::size_t bytes, const void* gpu) noexcept;
+/// Nothing happens where CUDA has ended: its memory went with it.
+void unpin(const Pinned& memory) noexcept;
+
+/// The context of a stream of the program's, current on this thread meanwhile; the thread's own for
+/// CUDA's default stream.
+class StreamContext {
+ public:
+  explicit StreamContext(void* stream) noexcept;
+  ~StreamContext();
+  StreamContext(const StreamContext&) = delete;
+  StreamContext& operator=(const StreamContext&) = delete;
+  bool is_known() const noexcept { return is_known_; }
+
+ private:
+  bool is_known_ = false;
+  bool is_pushed_ = false;
+};
 
 }  // namespace gdrx::mpi

@@ -10,10 +10,10 @@
 #define GDRX_ENGINE(X) \
   X(AllGather) X(AllGatherv) X(AllReduce) X(AllToAll) \
   X(AllToAllv) X(Barrier) X(Broadcast) X(CommAbort) \
-  X(CommDestroy) X(CommFinalize) X(CommInitAllGather) X(CommOnWait) \
-  X(Exscan) X(Gather) X(Gatherv) X(GetLastError) \
-  X(Reduce) X(ReduceScatter) X(ReduceScatterv) X(Scan) \
-  X(Scatter) X(Scatterv) X(Test)
+  X(CommDestroy) X(CommFinalize) X(CommGetAsyncError) X(CommInitAllGather) \
+  X(CommOnWait) X(Exscan) X(Gather) X(Gatherv) X(GetLastError) \
+  X(Recv) X(Reduce) X(ReduceScatter) X(ReduceScatterv) \
+  X(Scan) X(Scatter) X(Scatterv) X(Send) X(Test)
 // clang-format on
 
 namespace gdrx::mpi {

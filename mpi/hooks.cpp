@@ -4,6 +4,7 @@
 // passes on to the same name behind it.
 #include "mpi/agree.hpp"
 #include "mpi/communicator.hpp"
+#include "mpi/copied_requests.hpp"
 #include "mpi/explain.hpp"
 #include "mpi/hook.hpp"
 
@@ -73,7 +74,10 @@ GDRX_FREE_AS(PMPI_Comm_disconnect)
     static constinit Real<decltype(::name)> real_one(#name); \
     end_communicators();                                     \
     explain();                                               \
-    return real_one();                                       \
+    const int result = real_one();                           \
+    end_copied();                                            \
+    end_pinned();                                            \
+    return result;                                           \
   }
 GDRX_FINALIZE_AS(MPI_Finalize)
 GDRX_FINALIZE_AS(PMPI_Finalize)

@@ -43,6 +43,8 @@ GDRX_PERSISTING(Rsend_init, (const void* b, int n, MPI_Datatype t, int to, int t
 GDRX_PERSISTING(Recv_init, (void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, from, tag, c, q), b = copies.recv(b, n, t, from))
 GDRX_BLOCKING(Pack, (const void* b, int n, MPI_Datatype t, void* rb, int size, int* at, MPI_Comm c), (b, n, t, rb, size, at, c), (b = copies.send(b, n, t), rb = copies.recv_blocks(rb, [&](Touched& touched) { touched.add(Run{*at, size}); })))
 GDRX_BLOCKING(Unpack, (const void* b, int size, int* at, void* rb, int n, MPI_Datatype t, MPI_Comm c), (b, size, at, rb, n, t, c), (b = copies.send(b, size, MPI_BYTE), rb = copies.recv(rb, n, t)))
+GDRX_BLOCKING(Pack_external, (const char* form, const void* b, int n, MPI_Datatype t, void* rb, MPI_Aint size, MPI_Aint* at), (form, b, n, t, rb, size, at), (b = copies.send(b, n, t), rb = copies.recv_blocks(rb, [&](Touched& touched) { touched.add(Run{*at, size}); })))
+GDRX_BLOCKING(Unpack_external, (const char* form, const void* b, MPI_Aint size, MPI_Aint* at, void* rb, int n, MPI_Datatype t), (form, b, size, at, rb, n, t), (b = copies.send(b, size, MPI_BYTE), rb = copies.recv(rb, n, t)))
 GDRX_LATER(Isendrecv, (const void* b, int n, MPI_Datatype t, int to, int tag, void* rb, int rn, MPI_Datatype rt, int from, int rtag, MPI_Comm c, MPI_Request* q),
            (b, n, t, to, tag, rb, rn, rt, from, rtag, c, q), (b = copies.send(b, n, t, to), rb = copies.recv(rb, rn, rt, from)))
 GDRX_LATER(Isendrecv_replace, (void* b, int n, MPI_Datatype t, int to, int tag, int from, int rtag, MPI_Comm c, MPI_Request* q),

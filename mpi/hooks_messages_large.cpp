@@ -1,31 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Point-to-point calls with counts of 64 bits, by those of ints where an MPI lacks them (MPICH 3).
-#include "mpi/message_hook.hpp"
-#include "mpi/narrow.hpp"
+#include "mpi/large_hook.hpp"
 
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
-
-// NARROW, PASSED: the call with ints, where FITS.
-#define GDRX_LARGE_COPIED_AS(name, PARAMETERS, ARGUMENTS, NARROW, PASSED, FITS, COPY, DONE) \
-  GDRX_MPIS int name##_c PARAMETERS {                                                       \
-    static constinit Real<decltype(::name##_c)> real_one(#name "_c");                       \
-    static constinit Real<int NARROW> narrow_one(#name);                                    \
-    static const bool kExists = real_one.exists();                                          \
-    Copies copies;                                                                          \
-    if (copies_for_mpi()) [[unlikely]]                                                      \
-      COPY;                                                                                 \
-    const int result = kExists ? real_one ARGUMENTS                                         \
-                       : FITS  ? narrow_one PASSED                                          \
-                               : refuse_count(#name);                                        \
-    return copies.done DONE;                                                                \
-  }
-#define GDRX_LARGE_COPIED(name, ...)            \
-  GDRX_LARGE_COPIED_AS(MPI_##name, __VA_ARGS__) \
-  GDRX_LARGE_COPIED_AS(PMPI_##name, __VA_ARGS__)
-
-namespace {
-bool fits(MPI_Count count) noexcept { return count == static_cast<int>(count); }
-}  // namespace
 
 // clang-format off
 GDRX_LARGE_COPIED(Send, (const void* b, MPI_Count n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c),
@@ -66,4 +43,8 @@ GDRX_LARGE_COPIED(Rsend_init, (const void* b, MPI_Count n, MPI_Datatype t, int t
                   (const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*), (b, static_cast<int>(n), t, to, tag, c, q), fits(n), b = copies.send(b, n, t, to), (result, q, true))
 GDRX_LARGE_COPIED(Recv_init, (void* b, MPI_Count n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* q), (b, n, t, from, tag, c, q),
                   (void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*), (b, static_cast<int>(n), t, from, tag, c, q), fits(n), b = copies.recv(b, n, t, from), (result, q, true))
+GDRX_LARGE_COPIED(Pack, (const void* b, MPI_Count n, MPI_Datatype t, void* rb, MPI_Count size, MPI_Count* at, MPI_Comm c), (b, n, t, rb, size, at, c),
+                  (const void*, int, MPI_Datatype, void*, int, int*, MPI_Comm), (b, static_cast<int>(n), t, rb, static_cast<int>(size), NarrowPlace(at).at(), c), fits(n) && fits(size) && fits(*at), (b = copies.send(b, n, t), rb = copies.recv_blocks(rb, [&](Touched& touched) { touched.add(Run{*at, size}); })), (result))
+GDRX_LARGE_COPIED(Unpack, (const void* b, MPI_Count size, MPI_Count* at, void* rb, MPI_Count n, MPI_Datatype t, MPI_Comm c), (b, size, at, rb, n, t, c),
+                  (const void*, int, int*, void*, int, MPI_Datatype, MPI_Comm), (b, static_cast<int>(size), NarrowPlace(at).at(), rb, static_cast<int>(n), t, c), fits(n) && fits(size) && fits(*at), (b = copies.send(b, size, MPI_BYTE), rb = copies.recv(rb, n, t)), (result))
 // clang-format on

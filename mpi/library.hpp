@@ -82,6 +82,8 @@ GDRX_REAL(Grequest_start);
 GDRX_REAL(Group_free);
 GDRX_REAL(Group_translate_ranks);
 GDRX_REAL(Iallreduce);
+GDRX_REAL(Info_get);
+GDRX_REAL(Info_set);
 GDRX_REAL(Initialized);
 GDRX_REAL(Iprobe);
 GDRX_REAL(Pack);

@@ -70,6 +70,17 @@ bool init(State& state) {
   return gdrx.CommOnWait(state.gdrx, while_waiting, nullptr) == gdrxSuccess;
 }
 
+// Every rank has come as far as this. The end is the same on all.
+void make_alike(State& state) noexcept {
+  const bool mine = init(state);
+  if (least_of_all(state.comm, {0, 0, mine ? 1U : 0U}).good == 1) {
+    state.stage = State::Stage::live;
+    return;
+  }
+  state.why = Verdict::broken;
+  if (state.gdrx != nullptr) engine()->CommDestroy(std::exchange(state.gdrx, nullptr));
+}
+
 }  // namespace
 
 void make(State& state, bool good) noexcept {
@@ -86,13 +97,17 @@ void make(State& state, bool good) noexcept {
   } else if (all.host != ~all.inverse_host && !settings().all) {
     state.why = Verdict::hosts;
   } else {
-    const bool mine = init(state);
-    if (least_of_all(state.comm, {0, 0, mine ? 1U : 0U}).good == 1) {
-      state.stage = State::Stage::live;
-      return;
-    }
-    state.why = Verdict::broken;
-    if (state.gdrx != nullptr) engine()->CommDestroy(std::exchange(state.gdrx, nullptr));
+    make_alike(state);
+  }
+}
+
+void make_in_stream(State& state, bool good) noexcept {
+  state.stage = State::Stage::declined;
+  state.why = Verdict::broken;
+  if (!is_of_this_world(state.comm, state.size)) {
+    state.why = Verdict::worlds;
+  } else if (least_of_all(state.comm, {0, 0, good && engine() != nullptr ? 1U : 0U}).good == 1) {
+    make_alike(state);
   }
 }
 

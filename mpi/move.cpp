@@ -74,28 +74,28 @@ gdrxResult_t send_off(const Call& call, const Bytes& in, const Bytes& out, const
   switch (call.kind) {
     case Kind::bcast:
       return gdrx.Broadcast(in.at, in.at != nullptr ? in.at : out.at, block, gdrxByte, call.root,
-                            comm, nullptr, request);
+                            comm, call.stream, request);
     case Kind::allgather:
-      return gdrx.AllGather(in.at, out.at, block, gdrxByte, comm, nullptr, request);
+      return gdrx.AllGather(in.at, out.at, block, gdrxByte, comm, call.stream, request);
     case Kind::allgatherv:
-      return gdrx.AllGatherv(in.at, out.at, out.counts, out.places, gdrxByte, comm, nullptr,
+      return gdrx.AllGatherv(in.at, out.at, out.counts, out.places, gdrxByte, comm, call.stream,
                              request);
     case Kind::alltoall:
-      return gdrx.AllToAll(in.at, out.at, block, gdrxByte, comm, nullptr, request);
+      return gdrx.AllToAll(in.at, out.at, block, gdrxByte, comm, call.stream, request);
     case Kind::alltoallv:
       return gdrx.AllToAllv(in.at, in.counts, in.places, out.at, out.counts, out.places, gdrxByte,
-                            comm, nullptr, request);
+                            comm, call.stream, request);
     case Kind::gather:
-      return gdrx.Gather(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, request);
+      return gdrx.Gather(in.at, out.at, block, gdrxByte, call.root, comm, call.stream, request);
     case Kind::gatherv:
       return gdrx.Gatherv(in.at, out.counts != nullptr ? out.counts[own] : block, out.at,
-                          out.counts, out.places, gdrxByte, call.root, comm, nullptr, request);
+                          out.counts, out.places, gdrxByte, call.root, comm, call.stream, request);
     case Kind::scatter:
-      return gdrx.Scatter(in.at, out.at, block, gdrxByte, call.root, comm, nullptr, request);
+      return gdrx.Scatter(in.at, out.at, block, gdrxByte, call.root, comm, call.stream, request);
     case Kind::scatterv:
       return gdrx.Scatterv(in.at, in.counts, in.places, out.at,
                            in.counts != nullptr ? in.counts[own] : block, gdrxByte, call.root, comm,
-                           nullptr, request);
+                           call.stream, request);
     case Kind::allreduce:
     case Kind::reduce:
     case Kind::reduce_scatter_block:

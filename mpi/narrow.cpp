@@ -14,6 +14,14 @@
 namespace gdrx::mpi {
 namespace {
 
+// Nobody says when MPI's request is done.
+const int* keep_list(const std::vector<int>& list) {
+  static std::mutex mutex;
+  static auto& all = *new std::set<std::vector<int>>;
+  const std::lock_guard lock(mutex);
+  return all.insert(list).first->data();
+}
+
 /// What MPI looks at on this rank: the rest may be anything.
 struct Used {
   bool send;
@@ -71,13 +79,9 @@ class Ints {
     for (int i = 0; i < ranks; ++i) narrowed.push_back(narrow(numbers[i]));
     return lists_.insert(std::move(narrowed)).first->data();
   }
-  static const int* kept(const int* at, std::set<std::vector<int>>& from) {
-    static std::mutex mutex;
-    static auto& all = *new std::set<std::vector<int>>;
-    for (auto one = from.begin(); at != nullptr && one != from.end(); ++one) {
-      if (one->data() != at) continue;
-      const std::lock_guard lock(mutex);
-      return all.insert(*one).first->data();
+  static const int* kept(const int* at, const std::set<std::vector<int>>& from) {
+    for (const std::vector<int>& one : from) {
+      if (at != nullptr && one.data() == at) return keep_list(one);
     }
     return at;
   }
@@ -192,6 +196,24 @@ int refuse_count(const char* name) noexcept {
   std::fprintf(stderr, "gdrx: MPI has no %s_c: an int does not count what is called for\n", name);
   real::Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_COUNT);
   return MPI_ERR_COUNT;
+}
+
+bool fits(List numbers, int count) noexcept {
+  for (int i = 0; numbers != nullptr && i < count; ++i) {
+    if (!fits(numbers[i])) return false;
+  }
+  return true;
+}
+
+Narrowed::Narrowed(List numbers, int count) noexcept : is_list_(numbers != nullptr) {
+  for (int i = 0; is_list_ && i < count; ++i) ints_.push_back(static_cast<int>(numbers[i]));
+}
+
+const int* kept(List numbers, int count) noexcept {
+  if (numbers == nullptr) return nullptr;
+  std::vector<int> ints;
+  for (int i = 0; i < count; ++i) ints.push_back(static_cast<int>(numbers[i]));
+  return keep_list(ints);
 }
 
 }  // namespace gdrx::mpi

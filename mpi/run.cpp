@@ -49,7 +49,7 @@ gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state, Wo
   if (to == nullptr) to = work.lists.data();  // nothing comes, and MPI lets it be no memory at all
   const gdrxResult_t result =
       lists ? gdrx.ReduceScatterv(from, to, work.lists.data(), plan.type->gdrx, plan.op, state.gdrx,
-                                  nullptr, request)
+                                  call.stream, request)
             : gdrx.ReduceScatter(from, to, own, plan.type->gdrx, plan.op, state.gdrx, nullptr,
                                  request);
   if (plan.in_place) {
@@ -68,18 +68,19 @@ gdrxResult_t reduce(const Call& call, const Plan& plan, State& state, Work& work
   void* const to = call.recv;
   const gdrxComm_t comm = state.gdrx;
   if (call.kind == Kind::allreduce) {
-    return gdrx.AllReduce(from, to, plan.elements, type, plan.op, comm, nullptr, request);
+    return gdrx.AllReduce(from, to, plan.elements, type, plan.op, comm, call.stream, request);
   }
   if (call.kind == Kind::reduce) {
-    return gdrx.Reduce(from, to, plan.elements, type, plan.op, call.root, comm, nullptr, request);
+    return gdrx.Reduce(from, to, plan.elements, type, plan.op, call.root, comm, call.stream,
+                       request);
   }
   if (call.kind == Kind::scan) {
-    return gdrx.Scan(from, to, plan.elements, type, plan.op, comm, nullptr, request);
+    return gdrx.Scan(from, to, plan.elements, type, plan.op, comm, call.stream, request);
   }
   if (call.kind == Kind::exscan) {
     // Rank 0's is left as it is, and MPI lets it be no memory at all.
     void* const none = state.rank == 0 ? const_cast<void*>(from) : to;
-    return gdrx.Exscan(from, none, plan.elements, type, plan.op, comm, nullptr, request);
+    return gdrx.Exscan(from, none, plan.elements, type, plan.op, comm, call.stream, request);
   }
   return reduce_scatter(call, plan, state, work, request);
 }
@@ -136,7 +137,7 @@ gdrxResult_t start(const Call& call, const Plan& plan, State& state, Work& work,
                    gdrxRequest_t* request) {
   work.bytes.packed = false;
   work.moved = 0;
-  if (call.kind == Kind::barrier) return engine()->Barrier(state.gdrx, nullptr, request);
+  if (call.kind == Kind::barrier) return engine()->Barrier(state.gdrx, call.stream, request);
   return trait_of(call.kind).reduces ? reduce(call, plan, state, work, request)
                                      : move(call, plan, state, work, request);
 }

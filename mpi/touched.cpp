@@ -2,6 +2,7 @@
 #include "mpi/touched.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "mpi/pack.hpp"
 
@@ -56,8 +57,31 @@ std::vector<Run> runs_of_element(MPI_Datatype handle, const Type& type, const Sh
 
 }  // namespace
 
+// CUDA copies them at once.
+std::vector<Rows> rows_of(const std::vector<Run>& runs) {
+  constexpr std::ptrdiff_t kMost = std::numeric_limits<int>::max();  // of CUDA's pitch
+  std::vector<Rows> all;
+  for (const Run& run : runs) {
+    if (!all.empty()) {
+      Rows& rows = all.back();
+      const std::ptrdiff_t length = rows.first.to - rows.first.from;
+      const std::ptrdiff_t behind = run.from - rows.first.from;
+      const std::ptrdiff_t stride = rows.count == 1 ? behind : rows.stride;
+      if (run.to - run.from == length && stride >= length && stride <= kMost &&
+          behind == stride * static_cast<std::ptrdiff_t>(rows.count)) {
+        rows.stride = stride;
+        ++rows.count;
+        continue;
+      }
+    }
+    all.push_back({run});
+  }
+  return all;
+}
+
 void Touched::add(const Run& run) {
   if (run.from >= run.to) return;
+  bytes_ += run.to - run.from;
   const bool is_first = bounds_.from == bounds_.to;
   bounds_ = is_first ? run : Run{std::min(bounds_.from, run.from), std::max(bounds_.to, run.to)};
   if (wants_ == Wants::runs) append(runs_, run);
@@ -71,8 +95,12 @@ void Touched::add(MPI_Datatype type, std::ptrdiff_t place, std::ptrdiff_t count,
   const std::ptrdiff_t last = begin + (count - 1) * shape.extent;
   const Run whole{std::min(begin, last) + shape.lowest, std::max(begin, last) + shape.end};
   const auto known = type_of(type);
-  if (wants_ == Wants::bounds || !known) return add(whole);
-  if (known->plain) return add(whole);
+  if (!known || known->plain) return add(whole);
+  if (wants_ == Wants::bounds) {
+    add(whole);
+    bytes_ += static_cast<std::ptrdiff_t>(known->size) * count - (whole.to - whole.from);
+    return;
+  }
   const std::vector<Run> element = runs_of_element(type, *known, shape);
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const std::ptrdiff_t at = begin + i * shape.extent;

@@ -15,6 +15,14 @@ struct Run {
   std::ptrdiff_t to = 0;
 };
 
+/// Runs of one length, each as far behind the one before.
+struct Rows {
+  Run first;
+  std::ptrdiff_t stride = 0;
+  std::size_t count = 1;
+};
+std::vector<Rows> rows_of(const std::vector<Run>& runs);
+
 class Touched {
  public:
   enum class Wants { bounds, runs };
@@ -32,11 +40,16 @@ class Touched {
   void add_blocks(const MPI_Datatype* types, List counts, List places, int blocks);
 
   const Run& bounds() const noexcept { return bounds_; }
+  /// Whether the gaps are much more than the data: then they are not worth a copy.
+  bool is_sparse() const noexcept { return (bounds_.to - bounds_.from) / kWorth > bytes_; }
   std::vector<Run>& runs() noexcept { return runs_; }
 
  private:
+  static constexpr std::ptrdiff_t kWorth = 4;  // bytes that are copied, for one that is wanted
+
   Wants wants_;
   Run bounds_;
+  std::ptrdiff_t bytes_ = 0;
   std::vector<Run> runs_;
 };
 

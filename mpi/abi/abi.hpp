@@ -12,6 +12,8 @@ struct Abi {
   const char* mpis;                    // whose programs it serves
   std::array<const char*, 2> sonames;  // of the MPI library; an empty one is none
   const char* for_all;                 // before a variable that every rank is to have
+  int process_failed;                  // MPIX_ERR_PROC_FAILED; 0: there is none
+  int revoked;                         // MPIX_ERR_REVOKED
 };
 extern const Abi kAbi;
 

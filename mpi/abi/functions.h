@@ -36,6 +36,8 @@ int MPI_Group_translate_ranks(MPI_Group one, int count, const int* ranks, MPI_Gr
                               int* translated);
 int MPI_Iallreduce(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
                    MPI_Comm comm, MPI_Request* request);
+int MPI_Info_get(MPI_Info info, const char* key, int length, char* value, int* found);
+int MPI_Info_set(MPI_Info info, const char* key, const char* value);
 int MPI_Initialized(int* is);
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* found, MPI_Status* status);
 int MPI_Pack(const void* in, int count, MPI_Datatype type, void* out, int out_size, int* position,

@@ -8,7 +8,9 @@ namespace gdrx::mpi {
 constexpr Abi kAbi{"libgdrx-coll-mpich.so",
                    "MPICH, Intel MPI or another of libmpi.so.12",
                    {"libmpi.so.12", "libmpich.so.12"},
-                   "mpiexec -genv"};
+                   "mpiexec -genv",
+                   101,
+                   103};
 
 // A library of the interface that MPI 5 has defined says so; those of this one say -1, or lack the
 // function.

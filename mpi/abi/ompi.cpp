@@ -4,7 +4,8 @@
 
 namespace gdrx::mpi {
 
-constexpr Abi kAbi{"libgdrx-coll-ompi.so", "Open MPI", {"libmpi.so.40", ""}, "mpirun -x"};
+// The codes are those of 5.0, which is the first to have such calls.
+constexpr Abi kAbi{"libgdrx-coll-ompi.so", "Open MPI", {"libmpi.so.40", ""}, "mpirun -x", 75, 77};
 
 bool has_this_abi() noexcept { return number_of(MPI_COMM_WORLD) != 0; }
 

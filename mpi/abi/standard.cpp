@@ -7,7 +7,9 @@ namespace gdrx::mpi {
 constexpr Abi kAbi{"libgdrx-coll-standard.so",
                    "one of MPI 5's binary interface",
                    {"libmpi_abi.so.1", ""},
-                   "mpiexec -genv"};
+                   "mpiexec -genv",
+                   0,
+                   0};
 
 // MPICH's libraries of their own interface have the function as well, and say -1.
 bool has_this_abi() noexcept {

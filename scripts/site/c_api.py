@@ -6,7 +6,8 @@ import tree_sitter, tree_sitter_c
 
 HEADERS = (("gdrx.h", "Communicators, calls, memory"), ("gdrx_calls.h", "Options of a call"),
            ("gdrx_look.h", "Looking at a communicator"), ("gdrx_types.h", "Types, operators, results"),
-           ("gdrx_mpi.h", "Communicators of MPI"))
+           ("gdrx_mpi.h", "Communicators of MPI"), ("mpi_enqueue.h", "Calls of MPI in a CUDA stream"))
+NAME = r"(?:gdrx|MPIX_)\w+"
 KINDS = {"declaration", "type_definition", "preproc_def"}
 
 
@@ -50,7 +51,7 @@ def names_of(code):
     if code.startswith("typedef"):
         pointer = re.search(r"\(\*(\w+)\)", code)
         return [pointer.group(1) if pointer else re.search(r"(\w+)\s*;\s*$", code).group(1)]
-    return re.findall(r"\b(gdrx\w+)\s*\(", code)[:1]
+    return re.findall(rf"\b({NAME})\s*\(", code)[:1]
 
 
 def entries(source):
@@ -91,7 +92,7 @@ def page(header, title, source):
 
 def pages(root):
     """Name and text of each page, and of their index."""
-    index = ["# C API", "", "`#include <gdrx/gdrx.h>` includes all of these but `gdrx_mpi.h`. "
+    index = ["# C API", "", "`#include <gdrx/gdrx.h>` includes all of these but `gdrx_mpi.h` and `mpi_enqueue.h`. "
              "[Use gdrx in a program](../how-to/embed.md) begins with an example.", ""]
     for header, title in HEADERS:
         source = (root / "include/gdrx" / header).read_bytes().replace(b"GDRX_API ", b"")  # a macro that is no C
@@ -100,7 +101,7 @@ def pages(root):
         index += [f"**[{title}]({name})**, `{header}`", ""]
         for _, codes in entries(source):
             index += [f"- [`{one}`]({name}#{anchor(codes)})" for code in codes for one in names_of(code)
-                      if one.startswith("gdrx") and "(" in code]
+                      if re.match(NAME, one) and "(" in code and not code.startswith("#")]
         index.append("")
     yield "c-api.md", "\n".join(index)
 

@@ -56,6 +56,7 @@ diff <(cd "$prefix/include/gdrx" && find . -type f | sort) <(cat << 'EOF'
 ./gdrx_look.h
 ./gdrx_mpi.h
 ./gdrx_types.h
+./mpi_enqueue.h
 EOF
 )
 [ "$(ls "$prefix/include")" = gdrx ]

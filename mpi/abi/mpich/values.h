@@ -71,6 +71,7 @@
   X(MPI_Datatype, MPI_2REAL, 0x4c000821) \
   X(MPI_Datatype, MPI_2DOUBLE_PRECISION, 0x4c001023) \
   X(MPI_Request, MPI_REQUEST_NULL, 0x2c000000) \
+  X(MPI_Info, MPI_INFO_NULL, 0x1c000000) \
   X(MPI_Op, MPI_SUM, 0x58000003) \
   X(MPI_Op, MPI_PROD, 0x58000004) \
   X(MPI_Op, MPI_MIN, 0x58000002) \
@@ -89,6 +90,12 @@
   X(int, MPI_GRAPH, 1) \
   X(int, MPI_DIST_GRAPH, 3) \
   X(int, MPI_ERR_BUFFER, 1) \
+  X(int, MPI_ERR_TYPE, 3) \
+  X(int, MPI_ERR_COMM, 5) \
+  X(int, MPI_ERR_RANK, 6) \
+  X(int, MPI_ERR_OP, 9) \
+  X(int, MPI_ERR_ARG, 12) \
+  X(int, MPI_ERR_INFO, 28) \
   X(int, MPI_ERR_REQUEST, 19) \
   X(int, MPI_ERR_OTHER, 15) \
   X(int, MPI_ERR_COUNT, 2) \

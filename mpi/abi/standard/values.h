@@ -71,6 +71,7 @@
   X(MPI_Datatype, MPI_2REAL, 0x230) \
   X(MPI_Datatype, MPI_2DOUBLE_PRECISION, 0x231) \
   X(MPI_Request, MPI_REQUEST_NULL, 0x180) \
+  X(MPI_Info, MPI_INFO_NULL, 0x130) \
   X(MPI_Op, MPI_SUM, 0x21) \
   X(MPI_Op, MPI_PROD, 0x24) \
   X(MPI_Op, MPI_MIN, 0x22) \
@@ -89,6 +90,12 @@
   X(int, MPI_GRAPH, 212) \
   X(int, MPI_DIST_GRAPH, 213) \
   X(int, MPI_ERR_BUFFER, 1) \
+  X(int, MPI_ERR_TYPE, 3) \
+  X(int, MPI_ERR_COMM, 5) \
+  X(int, MPI_ERR_RANK, 6) \
+  X(int, MPI_ERR_OP, 10) \
+  X(int, MPI_ERR_ARG, 13) \
+  X(int, MPI_ERR_INFO, 34) \
   X(int, MPI_ERR_REQUEST, 7) \
   X(int, MPI_ERR_OTHER, 16) \
   X(int, MPI_ERR_COUNT, 2) \

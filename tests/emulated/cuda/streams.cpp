@@ -196,6 +196,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return asked.waiting.empty() && !asked.busy ? cudaSuccess : cudaErrorNotReady;
 }
 
+CUresult cuStreamQuery(CUstream stream) {
+  const bool is_of_thread = stream == CU_STREAM_PER_THREAD;  // nobody puts anything there
+  return is_of_thread ? CUDA_SUCCESS : static_cast<CUresult>(cudaStreamQuery(stream));
+}
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  return cuDevicePrimaryCtxRetain(context, meant(stream)->device);
+}
+
 // Beside a capture of any thread in any mode, CUDA 13.0 on an H100 does this.
 cudaError_t cudaDeviceSynchronize() {
   {

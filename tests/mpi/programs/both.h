@@ -12,7 +12,8 @@
 
 enum { kBytes = 4 << 20, kPattern = 0x5A };
 static int rank, size, wrong = 0, checks = 0;
-static char *in, *got, *want, *r; /* r: where the call that is made writes */
+__attribute__((unused)) static char *in, *got, *want,
+    *r; /* r: where the call that is made writes */
 
 #ifdef OPEN_MPI
 enum { kMpich = 0 };
@@ -22,7 +23,7 @@ enum { kMpich = 1 }; /* 4.0.2 has faults of its own */
 static const char* const libraries[] = {"libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1"};
 #endif
 
-static void* real(const char* name) {
+__attribute__((unused)) static void* real(const char* name) {
   void* found = NULL;
   for (unsigned i = 0; !found && i < sizeof libraries / sizeof *libraries; ++i) {
     void* library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);

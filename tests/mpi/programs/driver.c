@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Enough of CUDA's driver for memory that the host cannot touch: whoever does faults, as on a GPU. What the program copies
- * there arrives when its default stream is waited for, as CUDA may have it, or at once where the memory is synchronous. */
+ * there arrives when its default stream is waited for, as CUDA may have it, or at once where the memory is synchronous.
+ * Large copies in a stream are refused where the host memory is not pinned: no GPU moves those itself. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,11 +13,19 @@ enum { kBytes = 64 << 20, kDevice = 2, kType = 2, kSynchronous = 6, kOrdinal = 9
 enum { kMostAllocations = 64, kLegacyStream = 1 };
 static char *gpu, *behind; /* the same memory, as the host sees it and as the GPU does */
 static size_t used;
-static __thread int depth;
+static __thread int depth, mode;
 static struct { char *begin, *end; unsigned synchronous; } allocations[kMostAllocations];
 static int allocated;
 static struct Copy { struct Copy* next; char* to; size_t bytes; char data[]; } *first_late, **last_late = &first_late;
 static int asked; /* since the latest of them */
+enum { kPortable = 1, kRelaxed = 2, kCaptured = 900, kMostPinned = 256, kOutOfMemory = 2, kEnded = 4 };
+static struct { char* at; size_t bytes; } pinned[kMostPinned];
+/* What a test looks at and sets. `may_pin`: no more bytes than that are pinned; `pageable`:
+ * copies of as many need not be. */
+size_t fake_pinned, fake_most_pinned, fake_pins, fake_copies, fake_may_pin = (size_t)1 << 40, fake_pageable = 64 << 10;
+static int refused_to_pin; /* then there is no other way */
+int fake_ended;    /* as when the process ends */
+int fake_captures; /* another thread captures a stream: who does not mind it is refused what waits, and spoils the capture */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static unsigned* synchronous(unsigned long long memory) {
@@ -82,9 +91,63 @@ int cuDevicePrimaryCtxRetain(void** context, int gpu_number) {
   *context = &gpu;
   return gpu_number != 0;
 }
-int cuCtxPushCurrent_v2(void* context) { return ++depth, context != &gpu; }
+int cuCtxPushCurrent_v2(void* context) { return fake_ended ? kEnded : (++depth, context != &gpu); }
 int cuCtxPopCurrent_v2(void** context) { return *context = &gpu, --depth < 0; }
-int cuStreamSynchronize(void* stream) { return depth == 0 || stream != &used; }
+
+int cuThreadExchangeStreamCaptureMode(int* other) {
+  const int was = mode;
+  mode = *other;
+  *other = was;
+  return 0;
+}
+static int is_captured(void) {
+  if (fake_captures && mode != kRelaxed) fake_captures = 2;
+  return fake_captures && mode != kRelaxed;
+}
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
+  if (fake_ended || is_captured()) return fake_ended ? kEnded : kCaptured;
+  if (depth == 0 || flags != kPortable) return kInvalid;
+  pthread_mutex_lock(&mutex);
+  int i = 0;
+  while (i < kMostPinned && pinned[i].at) ++i;
+  const int full = i == kMostPinned || fake_pinned + bytes > fake_may_pin;
+  refused_to_pin |= full;
+  if (!full) {
+    *memory = pinned[i].at = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    pinned[i].bytes = bytes;
+    ++fake_pins;
+    fake_pinned += bytes;
+    if (fake_pinned > fake_most_pinned) fake_most_pinned = fake_pinned;
+  }
+  pthread_mutex_unlock(&mutex);
+  return full ? kOutOfMemory : 0;
+}
+int cuMemFreeHost(void* memory) {
+  if (fake_ended) return kEnded;
+  int code = kInvalid;
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < kMostPinned && depth > 0; ++i) {
+    if (!memory || pinned[i].at != memory) continue;
+    fake_pinned -= pinned[i].bytes;
+    pinned[i].at = NULL;
+    free(memory);
+    code = 0;
+  }
+  pthread_mutex_unlock(&mutex);
+  return code;
+}
+static int may_copy(const char* host, size_t bytes) {
+  int is = bytes <= fake_pageable || refused_to_pin;
+  pthread_mutex_lock(&mutex);
+  ++fake_copies;
+  for (int i = 0; i < kMostPinned; ++i) {
+    is |= pinned[i].at && host >= pinned[i].at && host + bytes <= pinned[i].at + pinned[i].bytes;
+  }
+  pthread_mutex_unlock(&mutex);
+  return is;
+}
+
+int cuStreamSynchronize(void* stream) { return is_captured() ? kCaptured : depth == 0 || stream != &used; }
 static int from_gpu(void* to, unsigned long long from, size_t bytes) {
   if (depth == 0 || !at(from)) return kInvalid;
   memcpy(to, at(from), bytes);
@@ -123,8 +186,35 @@ static void* find_make_stream(void) {
 }
 int cuStreamCreate(void** stream, unsigned flags) __attribute__((ifunc("find_make_stream")));
 int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {
-  return stream != &used || from_gpu(to, from, bytes);
+  return stream != &used || !may_copy(to, bytes) || from_gpu(to, from, bytes);
 }
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
-  return stream != &used || to_gpu(to, from, bytes);
+  return stream != &used || !may_copy(from, bytes) || to_gpu(to, from, bytes);
+}
+struct Rows {
+  size_t from_x, from_y;
+  int from_kind;
+  const char* from_host;
+  unsigned long long from_gpu;
+  void* from_array;
+  size_t from_pitch, to_x, to_y;
+  int to_kind;
+  char* to_host;
+  unsigned long long to_gpu;
+  void* to_array;
+  size_t to_pitch, width, rows;
+};
+int cuMemcpy2DAsync_v2(const struct Rows* copy, void* stream) {
+  enum { kHost = 1 };
+  const int reads = copy->from_kind == kDevice && copy->to_kind == kHost;
+  if (stream != &used || (!reads && (copy->from_kind != kHost || copy->to_kind != kDevice))) return kInvalid;
+  if (copy->width > copy->from_pitch || copy->width > copy->to_pitch) return kInvalid;
+  if (!may_copy(reads ? copy->to_host : copy->from_host, (copy->rows - 1) * copy->to_pitch + copy->width)) return kInvalid;
+  for (size_t i = 0; i < copy->rows; ++i) {
+    const size_t from = i * copy->from_pitch, to = i * copy->to_pitch;
+    const int code = reads ? from_gpu(copy->to_host + to, copy->from_gpu + from, copy->width)
+                           : to_gpu(copy->to_gpu + to, copy->from_host + from, copy->width);
+    if (code) return code;
+  }
+  return 0;
 }

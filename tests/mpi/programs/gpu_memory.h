@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory of a GPU by the driver that a program is given: CUDA's (libcuda.so.1), or driver.c's, which has no GPU. It is
- * loaded after MPI_Init. */
+ * Memory of a GPU by the driver that a program is given: CUDA's (libcuda.so.1), or driver.c's,
+ * which has no GPU. It is loaded after MPI_Init. */
 #ifndef GPU_MEMORY_H
 #define GPU_MEMORY_H
 
@@ -20,7 +20,8 @@ static void load(const char* path, size_t bytes) {
   enter_gpu = (__typeof__(enter_gpu))dlsym(library, "cuCtxPushCurrent_v2");
   int (*init)(unsigned) = (__typeof__(init))dlsym(library, "cuInit");
   int (*retain)(void**, int) = (__typeof__(retain))dlsym(library, "cuDevicePrimaryCtxRetain");
-  if (init(0) || retain(&gpu_context, 0) || enter_gpu(gpu_context) || alloc(&gpu_in, bytes) || alloc(&gpu_out, bytes)) {
+  if (init(0) || retain(&gpu_context, 0) || enter_gpu(gpu_context) || alloc(&gpu_in, bytes) ||
+      alloc(&gpu_out, bytes)) {
     printf("no memory on the GPU of %s\n", path), MPI_Abort(MPI_COMM_WORLD, 1);
   }
 }
