@@ -63,6 +63,7 @@ struct Driver {
   int (*unpin)(void*) = nullptr;
   int (*context_of)(void*, Context*) = nullptr;  // of a stream
   int (*exchange_mode)(int*) = nullptr;
+  int (*is_capturing)(void*, int*) = nullptr;
 };
 Driver driver;
 std::atomic<bool> found{false};
@@ -79,6 +80,7 @@ bool load() noexcept {
   find(library, "cuMemcpy2DAsync_v2", driver.rows);
   find(library, "cuStreamGetCtx", driver.context_of);
   find(library, "cuThreadExchangeStreamCaptureMode", driver.exchange_mode);
+  find(library, "cuStreamIsCapturing", driver.is_capturing);
   if (!find(library, "cuMemFreeHost", driver.unpin) ||
       !find(library, "cuMemHostAlloc", driver.pin)) {
     driver.pin = nullptr;
@@ -196,6 +198,12 @@ void settle(const void* memory) noexcept {
   constexpr int kNotReady = 600;            // CUDA_ERROR_NOT_READY
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
   for (const std::uintptr_t stream : {kLegacy, kPerThread}) {
+    // To ask the default stream spoils the capture of one that waits for it; this asks whether.
+    int captured = 0;
+    if (driver.is_capturing != nullptr &&
+        (driver.is_capturing(reinterpret_cast<void*>(stream), &captured) != 0 || captured != 0)) {
+      continue;
+    }
     while (driver.query(reinterpret_cast<void*>(stream)) == kNotReady &&
            std::chrono::steady_clock::now() < end) {
     }

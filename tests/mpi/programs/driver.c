@@ -18,7 +18,7 @@ static struct { char *begin, *end; unsigned synchronous; } allocations[kMostAllo
 static int allocated;
 static struct Copy { struct Copy* next; char* to; size_t bytes; char data[]; } *first_late, **last_late = &first_late;
 static int asked; /* since the latest of them */
-enum { kPortable = 1, kRelaxed = 2, kCaptured = 900, kMostPinned = 256, kOutOfMemory = 2, kEnded = 4 };
+enum { kPortable = 1, kRelaxed = 2, kCaptured = 900, kImplicitlyCaptured = 906, kMostPinned = 256, kOutOfMemory = 2, kEnded = 4 };
 static struct { char* at; size_t bytes; } pinned[kMostPinned];
 /* What a test looks at and sets. `may_pin`: no more bytes than that are pinned; `pageable`:
  * copies of as many need not be. */
@@ -79,6 +79,7 @@ int cuPointerSetAttribute(const void* value, int attribute, unsigned long long m
 }
 int cuStreamQuery(void* stream) {
   if (depth == 0 || (size_t)stream != kLegacyStream) return depth == 0;
+  if (fake_captures) return fake_captures = 2, kImplicitlyCaptured;
   pthread_mutex_lock(&mutex);
   const int late = first_late && ++asked < 3;
   if (!late) arrive();
@@ -99,6 +100,15 @@ int cuThreadExchangeStreamCaptureMode(int* other) {
   mode = *other;
   *other = was;
   return 0;
+}
+/* That stream waits for the default one: who asks that spoils the capture. What was copied has arrived by then. */
+int cuStreamIsCapturing(void* stream, int* captured) {
+  *captured = 0;
+  if (!fake_captures || (size_t)stream != kLegacyStream) return 0;
+  pthread_mutex_lock(&mutex);
+  arrive();
+  pthread_mutex_unlock(&mutex);
+  return kImplicitlyCaptured;
 }
 static int is_captured(void) {
   if (fake_captures && mode != kRelaxed) fake_captures = 2;
