@@ -13,6 +13,23 @@
 
 namespace gdrx::mpi {
 
+struct Copies::Copy {
+  std::unique_ptr<std::byte[]> host;
+  std::unique_ptr<std::byte[]> before;  // as it was read; of what receives
+  std::byte* gpu = nullptr;
+  std::size_t bytes = 0;
+  std::vector<Run> runs;  // of `bytes`
+
+  const void* stage(const void* at, Touched&& touched);
+  void read() noexcept;
+  void write() noexcept;
+};
+
+struct Copies::Held {
+  Copy send;
+  Copy recv;
+};
+
 bool copies_for_mpi() noexcept { return has_cuda() && !settings().off && !mpi_knows_gpus(); }
 
 void die_for_copy(const char* why) noexcept {
@@ -21,22 +38,45 @@ void die_for_copy(const char* why) noexcept {
 }
 
 // What is received is read as well: not all of it is written, and what is not goes nowhere.
-const void* Copies::stage(const void* at, Touched&& touched, Copy& copy) noexcept {
+const void* Copies::Copy::stage(const void* at, Touched&& touched) {
   const Run bounds = touched.bounds();
-  if (bounds.to <= bounds.from) return at;
-  copy.gpu = const_cast<std::byte*>(static_cast<const std::byte*>(at)) + bounds.from;
-  copy.bytes = static_cast<std::size_t>(bounds.to - bounds.from);
-  copy.runs = std::move(touched.runs());
-  for (Run& run : copy.runs) run = {run.from - bounds.from, run.to - bounds.from};
+  gpu = const_cast<std::byte*>(static_cast<const std::byte*>(at)) + bounds.from;
+  bytes = static_cast<std::size_t>(bounds.to - bounds.from);
+  runs = std::move(touched.runs());
+  for (Run& run : runs) run = {run.from - bounds.from, run.to - bounds.from};
+  host = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  if (!runs.empty()) before = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  read();
+  return host.get() - bounds.from;
+}
+
+void Copies::Drop::operator()(Held* held) const noexcept { delete held; }
+
+Copies::Held& Copies::held() {
+  if (!held_) held_.reset(new Held);
+  return *held_;
+}
+
+const void* Copies::stage_sent(const void* at, Touched&& touched) noexcept {
+  if (touched.bounds().to <= touched.bounds().from) return at;
   try {
-    copy.host = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
-    if (!copy.runs.empty()) copy.before = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
+    return held().send.stage(at, std::move(touched));
   } catch (const std::exception& error) {
     die_for_copy(error.what());
   }
-  copy_from_gpu(copy.host.get(), copy.gpu, copy.bytes);
-  if (copy.before != nullptr) std::memcpy(copy.before.get(), copy.host.get(), copy.bytes);
-  return copy.host.get() - bounds.from;
+}
+
+void* Copies::stage_received(void* at, Touched&& touched) noexcept {
+  if (touched.bounds().to <= touched.bounds().from) return at;
+  try {
+    return const_cast<void*>(held().recv.stage(at, std::move(touched)));
+  } catch (const std::exception& error) {
+    die_for_copy(error.what());
+  }
+}
+
+void Copies::receive_nothing() noexcept {
+  if (held_) held_->send = std::exchange(held_->recv, {});
 }
 
 const void* Copies::send(const void* at, std::ptrdiff_t count, MPI_Datatype type,
@@ -66,29 +106,37 @@ int Copies::done(int result, const MPI_Request* request, bool persistent) noexce
   return result;
 }
 
-void Copies::read() noexcept {
-  for (const Copy* const one : {&send_, &recv_}) {
-    if (one->host == nullptr) continue;
-    copy_from_gpu(one->host.get(), one->gpu, one->bytes);
-    if (one->before != nullptr) std::memcpy(one->before.get(), one->host.get(), one->bytes);
-  }
+void Copies::Copy::read() noexcept {
+  if (host == nullptr) return;
+  copy_from_gpu(host.get(), gpu, bytes);
+  if (before != nullptr) std::memcpy(before.get(), host.get(), bytes);
 }
 
-void Copies::write() noexcept {
-  if (recv_.host == nullptr || recv_.before == nullptr) return;
+void Copies::Copy::write() noexcept {
+  if (host == nullptr || before == nullptr) return;
   std::vector<Piece> pieces;
   try {
-    for (const Run& run : recv_.runs) {
+    for (const Run& run : runs) {
       auto from = static_cast<std::size_t>(run.from);
       auto to = static_cast<std::size_t>(run.to);
-      while (from < to && recv_.host[from] == recv_.before[from]) ++from;
-      while (from < to && recv_.host[to - 1] == recv_.before[to - 1]) --to;
-      if (from < to) pieces.push_back({recv_.gpu + from, recv_.host.get() + from, to - from});
+      while (from < to && host[from] == before[from]) ++from;
+      while (from < to && host[to - 1] == before[to - 1]) --to;
+      if (from < to) pieces.push_back({gpu + from, host.get() + from, to - from});
     }
   } catch (const std::exception& error) {
     die_for_copy(error.what());
   }
   copy_to_gpu(pieces);
+}
+
+void Copies::read() noexcept {
+  if (!held_) return;
+  held_->send.read();
+  held_->recv.read();
+}
+
+void Copies::write() noexcept {
+  if (held_) held_->recv.write();
 }
 
 }  // namespace gdrx::mpi

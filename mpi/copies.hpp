@@ -27,40 +27,38 @@ class Copies {
   /// The same of blocks, which `add` adds to a Touched; it is asked of memory on a GPU alone.
   template <class Add>
   const void* send_blocks(const void* at, Add&& add) noexcept {
-    return is_on_gpu(at) ? stage(at, touched_of(Touched::Wants::bounds, add), send_) : at;
+    return is_on_gpu(at) ? stage_sent(at, touched_of(Touched::Wants::bounds, add)) : at;
   }
   template <class Add>
   void* recv_blocks(void* at, Add&& add) noexcept {
-    return is_on_gpu(at)
-               ? const_cast<void*>(stage(at, touched_of(Touched::Wants::runs, add), recv_))
-               : at;
+    return is_on_gpu(at) ? stage_received(at, touched_of(Touched::Wants::runs, add)) : at;
   }
   /// What receives is only read.
-  void receive_nothing() noexcept { send_ = std::move(recv_); }
+  void receive_nothing() noexcept;
 
   /// Of a call that has returned: what it has received goes to the GPU.
-  int done(int result) noexcept;
+  [[gnu::noinline]] int done(int result) noexcept;
   /// Of one that has a request: once that is done.
-  int done(int result, const MPI_Request* request, bool persistent) noexcept;
+  [[gnu::noinline]] int done(int result, const MPI_Request* request, bool persistent) noexcept;
 
   void read() noexcept;   // from the GPU
   void write() noexcept;  // to it, what has changed
-  bool any() const noexcept { return send_.host != nullptr || recv_.host != nullptr; }
+  bool any() const noexcept { return held_ != nullptr; }
 
  private:
-  struct Copy {
-    std::unique_ptr<std::byte[]> host;
-    std::unique_ptr<std::byte[]> before;  // as it was read; of what receives
-    std::byte* gpu = nullptr;
-    std::size_t bytes = 0;
-    std::vector<Run> runs;  // of `bytes`
+  // One pointer, null without a GPU: each hook has a place for it.
+  struct Copy;
+  struct Held;
+  struct Drop {
+    [[gnu::noinline]] void operator()(Held* held) const noexcept;
   };
   template <class Add>
   static Touched touched_of(Touched::Wants wants, Add&& add) noexcept;
-  static const void* stage(const void* at, Touched&& touched, Copy& copy) noexcept;
+  const void* stage_sent(const void* at, Touched&& touched) noexcept;
+  void* stage_received(void* at, Touched&& touched) noexcept;
+  Held& held();
 
-  Copy send_;
-  Copy recv_;
+  std::unique_ptr<Held, Drop> held_;
 };
 
 [[noreturn]] void die_for_copy(const char* why) noexcept;

@@ -10,11 +10,10 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
   GDRX_MPIS int name##_c PARAMETERS {                                                       \
     static constinit Real<decltype(::name##_c)> real_one(#name "_c");                       \
     static constinit Real<int NARROW> narrow_one(#name);                                    \
-    static const bool kExists = real_one.exists();                                          \
     Copies copies;                                                                          \
     if (copies_for_mpi()) [[unlikely]]                                                      \
       COPY;                                                                                 \
-    const int result = kExists ? real_one ARGUMENTS                                         \
+    const int result = real_one.exists() ? real_one ARGUMENTS                                        \
                        : FITS  ? narrow_one PASSED                                          \
                                : refuse_count(#name);                                        \
     return copies.done DONE;                                                                \
