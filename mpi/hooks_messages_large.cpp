@@ -13,9 +13,9 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
     Copies copies;                                                                          \
     if (copies_for_mpi()) [[unlikely]]                                                      \
       COPY;                                                                                 \
-    const int result = real_one.exists() ? real_one ARGUMENTS                                        \
-                       : FITS  ? narrow_one PASSED                                          \
-                               : refuse_count(#name);                                        \
+    const int result = real_one.exists() ? real_one ARGUMENTS                               \
+                       : FITS            ? narrow_one PASSED                                \
+                                         : refuse_count(#name);                                        \
     return copies.done DONE;                                                                \
   }
 #define GDRX_LARGE_COPIED(name, ...)            \
