@@ -2,7 +2,6 @@
 #include "base/thread_cpus.hpp"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,9 +12,9 @@
 #include <memory>
 #include <semaphore>
 #include <system_error>
-#include <thread>
 
 #include "base/cpu_list.hpp"
+#include "base/own_thread.hpp"
 
 namespace gdrx {
 namespace {
@@ -66,30 +65,12 @@ bool is_list(std::string_view setting) { return setting != "auto" && setting != 
 /// A thread that sleeps until it ends: its CPUs may be tried, and it need not run on them.
 class Sleeper {
  public:
-  Sleeper() {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
-    try {
-      thread_ = std::thread([this] { wake_.acquire(); });
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-  ~Sleeper() {
-    wake_.release();
-    thread_.join();
-  }
-  Sleeper(const Sleeper&) = delete;
-  Sleeper& operator=(const Sleeper&) = delete;
-  pthread_t handle() { return thread_.native_handle(); }
+  ~Sleeper() { wake_.release(); }
+  pthread_t handle() { return thread_.handle(); }
 
  private:
   std::binary_semaphore wake_{0};
-  std::thread thread_;
+  OwnThread thread_{"gdrx-cpus", [this] { wake_.acquire(); }};
 };
 
 // What is left of the list where this process may run. The kernel drops the rest without a word,

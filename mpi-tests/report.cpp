@@ -148,26 +148,26 @@ Result<void> write_json(const Options& options, const std::string& command, cons
                         const std::vector<Row>& rows) {
   const std::string& path = options.json;
   const Sister& sister = *options.sister;
-  nlohmann::json list = nlohmann::json::array();
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
-    nlohmann::json entry{{"collective", sister.call},
-                         {"ranks", where.ranks},
-                         {"bytes", row.bytes},
-                         {"count", row.count},
-                         {"type", to_string(row.type)},
-                         {"op", sister.reduces ? to_string(row.op) : "none"},
-                         {"algorithm", row.algorithm},
-                         {"transport", row.transport},
-                         {"memory", row.cuda ? "cuda" : "host"},
-                         {"mode", mode_name(row.mode)},
-                         {"registered", row.registered},
-                         {"buffers_registered", row.buffers_registered},
-                         {"hosts", where.hosts},
-                         {"in_place", row.in_place},
-                         {"time_us", {{"p50", row.time.p50}, {"p99", row.time.p99}}},
-                         {"algbw", row.algbw},
-                         {"busbw", row.busbw},
-                         {"wrong", row.wrong}};
+    nlohmann::ordered_json entry{{"collective", sister.call},
+                                 {"ranks", where.ranks},
+                                 {"bytes", row.bytes},
+                                 {"count", row.count},
+                                 {"type", to_string(row.type)},
+                                 {"op", sister.reduces ? to_string(row.op) : "none"},
+                                 {"algorithm", row.algorithm},
+                                 {"transport", row.transport},
+                                 {"memory", row.cuda ? "cuda" : "host"},
+                                 {"mode", mode_name(row.mode)},
+                                 {"registered", row.registered},
+                                 {"buffers_registered", row.buffers_registered},
+                                 {"hosts", where.hosts},
+                                 {"in_place", row.in_place},
+                                 {"time_us", {{"p50", row.time.p50}, {"p99", row.time.p99}}},
+                                 {"algbw", row.algbw},
+                                 {"busbw", row.busbw},
+                                 {"wrong", row.wrong}};
     if (row.calls > 0) entry["timed_calls"] = row.calls;
     if (row.mpi) {
       entry["vs"] = {{"mpi", {{"p50", row.mpi->p50}, {"timed_calls", row.mpi_calls}}}};
@@ -185,18 +185,18 @@ Result<void> write_json(const Options& options, const std::string& command, cons
     }
     list.push_back(std::move(entry));
   }
-  nlohmann::json communicators = nlohmann::json::array();
+  nlohmann::ordered_json communicators = nlohmann::ordered_json::array();
   for (const Creation& creation : where.creations) {
     communicators.push_back({{"algorithm", creation.algorithm},
                              {"made_ms", creation.ms},
                              {"description", creation.description}});
   }
-  nlohmann::json all{{"machine", machine() + (where.gpu.empty() ? "" : ", " + where.gpu)},
-                     {"gpu", where.gpu},
-                     {"command", command},
-                     {"commit", commit()},
-                     {"communicators", communicators},
-                     {"rows", list}};
+  nlohmann::ordered_json all{{"machine", machine() + (where.gpu.empty() ? "" : ", " + where.gpu)},
+                             {"gpu", where.gpu},
+                             {"command", command},
+                             {"commit", commit()},
+                             {"communicators", communicators},
+                             {"rows", list}};
   if (!where.nccl.empty()) all["nccl"] = where.nccl;
   std::ofstream file(path);
   file << all.dump(1) << '\n';

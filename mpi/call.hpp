@@ -159,8 +159,8 @@ struct State;
 /// A call on its way through a hook: taken at once, or for MPI.
 class Hook {
  public:
-  /// Of a call that is taken `staging` has what it copied from GPUs.
-  Hook(Call& call, Staging& staging) noexcept;
+  /// `staging` has what it copied from GPUs: for gdrx, or for an MPI that knows none.
+  [[gnu::noinline]] Hook(Call& call, Staging& staging) noexcept;
   bool taken() const noexcept { return verdict_ == Verdict::taken; }
   int result() const noexcept { return result_; }
   /// Of what MPI did, for the table of GDRX_MPI=explain.
@@ -171,6 +171,7 @@ class Hook {
   }
 
  private:
+  void decide(Call& call, Staging& staging) noexcept;
   void note() const noexcept;
   int take(const Call& call, const Plan& plan, State& state) noexcept;
 

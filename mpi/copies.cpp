@@ -13,6 +13,25 @@
 
 namespace gdrx::mpi {
 
+struct Copies::Copy {
+  HostMemory host;
+  std::unique_ptr<std::byte[]> before;  // as it was read; of what receives
+  std::byte* gpu = nullptr;
+  std::size_t bytes = 0;
+  std::vector<Rows> rows;  // of `bytes`; empty: all of them
+  bool is_sparse = false;  // the rest is not even read
+
+  const void* stage(const void* at, Touched&& touched, bool receives);
+  Piece piece(const Rows& rows) const noexcept;
+  void read();
+  void write();
+};
+
+struct Copies::Held {
+  Copy send;
+  Copy recv;
+};
+
 bool copies_for_mpi() noexcept { return has_cuda() && !settings().off && !mpi_knows_gpus(); }
 
 void die_for_copy(const char* why) noexcept {
@@ -48,22 +67,46 @@ void Copies::Copy::read() {
 }
 
 // What is received is read as well: not all of it is written, and what is not goes nowhere.
-const void* Copies::stage(const void* at, Touched&& touched, Copy& copy, bool receives) noexcept {
+const void* Copies::Copy::stage(const void* at, Touched&& touched, bool receives) {
   const Run bounds = touched.bounds();
-  if (bounds.to <= bounds.from) return at;
-  copy.gpu = const_cast<std::byte*>(static_cast<const std::byte*>(at)) + bounds.from;
-  copy.bytes = static_cast<std::size_t>(bounds.to - bounds.from);
-  copy.is_sparse = touched.is_sparse();
+  gpu = const_cast<std::byte*>(static_cast<const std::byte*>(at)) + bounds.from;
+  bytes = static_cast<std::size_t>(bounds.to - bounds.from);
+  is_sparse = touched.is_sparse();
+  for (Run& run : touched.runs()) run = {run.from - bounds.from, run.to - bounds.from};
+  rows = rows_of(touched.runs());
+  host = HostMemory(bytes, gpu);
+  if (receives) before = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  read();
+  return host.get() - bounds.from;
+}
+
+void Copies::Drop::operator()(Held* held) const noexcept { delete held; }
+
+Copies::Held& Copies::held() {
+  if (!held_) held_.reset(new Held);
+  return *held_;
+}
+
+const void* Copies::stage_sent(const void* at, Touched&& touched) noexcept {
+  if (touched.bounds().to <= touched.bounds().from) return at;
   try {
-    for (Run& run : touched.runs()) run = {run.from - bounds.from, run.to - bounds.from};
-    copy.rows = rows_of(touched.runs());
-    copy.host = HostMemory(copy.bytes, copy.gpu);
-    if (receives) copy.before = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
-    copy.read();
+    return held().send.stage(at, std::move(touched), false);
   } catch (const std::exception& error) {
     die_for_copy(error.what());
   }
-  return copy.host.get() - bounds.from;
+}
+
+void* Copies::stage_received(void* at, Touched&& touched) noexcept {
+  if (touched.bounds().to <= touched.bounds().from) return at;
+  try {
+    return const_cast<void*>(held().recv.stage(at, std::move(touched), true));
+  } catch (const std::exception& error) {
+    die_for_copy(error.what());
+  }
+}
+
+void Copies::receive_nothing() noexcept {
+  if (held_) held_->send = std::exchange(held_->recv, {});
 }
 
 const void* Copies::send(const void* at, std::ptrdiff_t count, MPI_Datatype type,
@@ -94,9 +137,10 @@ int Copies::done(int result, const MPI_Request* request, bool persistent) noexce
 }
 
 void Copies::read() noexcept {
+  if (!held_) return;
   try {
-    send_.read();
-    recv_.read();
+    held_->send.read();
+    held_->recv.read();
   } catch (const std::exception& error) {
     die_for_copy(error.what());
   }
@@ -143,9 +187,9 @@ void Copies::Copy::write() {
 }
 
 void Copies::write() noexcept {
-  if (recv_.before == nullptr) return;
+  if (!held_ || held_->recv.before == nullptr) return;
   try {
-    recv_.write();
+    held_->recv.write();
   } catch (const std::exception& error) {
     die_for_copy(error.what());
   }

@@ -30,45 +30,38 @@ class Copies {
     if (!is_on_gpu(at)) return at;
     Touched touched = touched_of(Touched::Wants::bounds, add);
     if (touched.is_sparse()) touched = touched_of(Touched::Wants::runs, add);
-    return stage(at, std::move(touched), send_, false);
+    return stage_sent(at, std::move(touched));
   }
   template <class Add>
   void* recv_blocks(void* at, Add&& add) noexcept {
-    return is_on_gpu(at)
-               ? const_cast<void*>(stage(at, touched_of(Touched::Wants::runs, add), recv_, true))
-               : at;
+    return is_on_gpu(at) ? stage_received(at, touched_of(Touched::Wants::runs, add)) : at;
   }
   /// What receives is only read.
-  void receive_nothing() noexcept { send_ = std::exchange(recv_, {}); }
+  void receive_nothing() noexcept;
 
   /// Of a call that has returned: what it has received goes to the GPU.
-  int done(int result) noexcept;
+  [[gnu::noinline]] int done(int result) noexcept;
   /// Of one that has a request: once that is done.
-  int done(int result, const MPI_Request* request, bool persistent) noexcept;
+  [[gnu::noinline]] int done(int result, const MPI_Request* request, bool persistent) noexcept;
 
   void read() noexcept;   // from the GPU
   void write() noexcept;  // to it, what has changed
-  bool any() const noexcept { return send_.bytes > 0 || recv_.bytes > 0; }
+  bool any() const noexcept { return held_ != nullptr; }
 
  private:
-  struct Copy {
-    HostMemory host;
-    std::unique_ptr<std::byte[]> before;  // as it was read; of what receives
-    std::byte* gpu = nullptr;
-    std::size_t bytes = 0;
-    std::vector<Rows> rows;  // of `bytes`; empty: all of them
-    bool is_sparse = false;  // the rest is not even read
-
-    Piece piece(const Rows& rows) const noexcept;
-    void read();
-    void write();
+  // One pointer, null without a GPU: each hook has a place for it.
+  struct Copy;
+  struct Held;
+  struct Drop {
+    [[gnu::noinline]] void operator()(Held* held) const noexcept;
   };
   template <class Add>
   static Touched touched_of(Touched::Wants wants, Add&& add) noexcept;
-  static const void* stage(const void* at, Touched&& touched, Copy& copy, bool receives) noexcept;
+  const void* stage_sent(const void* at, Touched&& touched) noexcept;
+  void* stage_received(void* at, Touched&& touched) noexcept;
+  Held& held();
 
-  Copy send_;
-  Copy recv_;
+  std::unique_ptr<Held, Drop> held_;
 };
 
 [[noreturn]] void die_for_copy(const char* why) noexcept;

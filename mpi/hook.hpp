@@ -16,7 +16,6 @@
     const Hook hook(call, staging);                             \
     if (hook.taken()) return staging.done(hook.result(), call); \
     const Passing passing;                                      \
-    staging.for_mpi(call);                                      \
     return staging.done(hook.passed(PASS), call);               \
   }
 #define GDRX_HOOK_AS(name, PARAMETERS, ARGUMENTS, ...) \

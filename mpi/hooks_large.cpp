@@ -6,11 +6,9 @@
 
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 
-#define GDRX_LARGE_AS(prefix, name, PARAMETERS, ARGUMENTS, ...)                       \
-  GDRX_HOOK_BY(prefix##name##_c, PARAMETERS, ([&] {                                   \
-                 static const bool kExists = real_one.exists();                       \
-                 return kExists ? real_one ARGUMENTS : pass_on_narrow(call, #prefix); \
-               }()),                                                                  \
+#define GDRX_LARGE_AS(prefix, name, PARAMETERS, ARGUMENTS, ...)                          \
+  GDRX_HOOK_BY(prefix##name##_c, PARAMETERS,                                             \
+               (real_one.exists() ? real_one ARGUMENTS : pass_on_narrow(call, #prefix)), \
                __VA_ARGS__)
 #define GDRX_LARGE(name, PARAMETERS, ARGUMENTS, ...)            \
   GDRX_LARGE_AS(MPI_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__) \

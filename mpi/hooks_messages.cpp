@@ -8,8 +8,7 @@ using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 #define GDRX_LATER_AS(name, PARAMETERS, ARGUMENTS, COPY)     \
   GDRX_MPIS int name PARAMETERS {                            \
     static constinit Real<decltype(::name)> real_one(#name); \
-    static const bool kExists = real_one.exists();           \
-    if (!kExists) return refuse_missing(c, #name);           \
+    if (!real_one.exists()) return refuse_missing(c, #name); \
     Copies copies;                                           \
     if (copies_for_mpi()) [[unlikely]]                       \
       COPY;                                                  \

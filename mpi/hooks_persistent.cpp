@@ -6,15 +6,13 @@
 using namespace gdrx::mpi;  // NOLINT: this file defines MPI's functions
 
 // Where MPI has a call by the other name alone, that has it.
-#define GDRX_PERSISTENT_AS(prefix, other, name, PARAMETERS, ARGUMENTS, ...)             \
-  GDRX_HOOK_BY(prefix##name##_init, PARAMETERS, ([&] {                                  \
-                 static constinit Real<int PARAMETERS> other_one(#other #name "_init"); \
-                 static const bool kExists = real_one.exists();                         \
-                 static const bool kOther = other_one.exists();                         \
-                 return kExists  ? real_one ARGUMENTS                                   \
-                        : kOther ? other_one ARGUMENTS                                  \
-                                 : refuse_missing(call.comm, #prefix #name "_init");    \
-               }()),                                                                    \
+#define GDRX_PERSISTENT_AS(prefix, other, name, PARAMETERS, ARGUMENTS, ...)              \
+  GDRX_HOOK_BY(prefix##name##_init, PARAMETERS, ([&] {                                   \
+                 static constinit Real<int PARAMETERS> other_one(#other #name "_init");  \
+                 Real<int PARAMETERS>& one = real_one.exists() ? real_one : other_one;   \
+                 return one.exists() ? one ARGUMENTS                                     \
+                                     : refuse_missing(call.comm, #prefix #name "_init"); \
+               }()),                                                                     \
                __VA_ARGS__)
 #define GDRX_PERSISTENT(name, PARAMETERS, ARGUMENTS, ...)                     \
   GDRX_PERSISTENT_AS(MPI_, MPIX_, name, PARAMETERS, ARGUMENTS, __VA_ARGS__)   \

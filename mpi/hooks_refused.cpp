@@ -21,14 +21,13 @@ int refuse_gpu(const char* name) noexcept {
 
 }  // namespace
 
-#define GDRX_REFUSED_AS(name, PARAMETERS, ARGUMENTS, IS_ON_GPU) \
-  GDRX_MPIS int name PARAMETERS {                               \
-    static constinit Real<decltype(::name)> real_one(#name);    \
-    if (copies_for_mpi() && (IS_ON_GPU)) [[unlikely]]           \
-      return refuse_gpu(#name);                                 \
-    static const bool kExists = real_one.exists();              \
-    if (!kExists) return refuse_missing(MPI_COMM_WORLD, #name); \
-    return real_one ARGUMENTS;                                  \
+#define GDRX_REFUSED_AS(name, PARAMETERS, ARGUMENTS, IS_ON_GPU)           \
+  GDRX_MPIS int name PARAMETERS {                                         \
+    static constinit Real<decltype(::name)> real_one(#name);              \
+    if (copies_for_mpi() && (IS_ON_GPU)) [[unlikely]]                     \
+      return refuse_gpu(#name);                                           \
+    if (!real_one.exists()) return refuse_missing(MPI_COMM_WORLD, #name); \
+    return real_one ARGUMENTS;                                            \
   }
 #define GDRX_REFUSED(name, PARAMETERS, ARGUMENTS, IS_ON_GPU)    \
   GDRX_REFUSED_AS(MPI_##name, PARAMETERS, ARGUMENTS, IS_ON_GPU) \

@@ -11,13 +11,12 @@
   GDRX_MPIS int name##_c PARAMETERS {                                                       \
     static constinit Real<decltype(::name##_c)> real_one(#name "_c");                       \
     static constinit Real<int NARROW> narrow_one(#name);                                    \
-    static const bool kExists = real_one.exists();                                          \
     Copies copies;                                                                          \
     if (copies_for_mpi()) [[unlikely]]                                                      \
       COPY;                                                                                 \
-    const int result = kExists ? real_one ARGUMENTS                                         \
-                       : FITS  ? narrow_one PASSED                                          \
-                               : refuse_count(#name);                                        \
+    const int result = real_one.exists() ? real_one ARGUMENTS                               \
+                       : FITS            ? narrow_one PASSED                                \
+                                         : refuse_count(#name);                                        \
     return copies.done DONE;                                                                \
   }
 #define GDRX_LARGE_COPIED(name, ...)            \

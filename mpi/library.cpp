@@ -34,10 +34,20 @@ void* find_object(const char* name) noexcept {
   return handle == nullptr ? nullptr : dlsym(handle, name);
 }
 
-void die_without(const char* name) noexcept {
-  std::fprintf(stderr, "gdrx: there is no %s behind %s: the program's MPI is not %s\n", name,
-               kAbi.object, kAbi.mpis);
-  std::abort();
+bool Place::look() noexcept {
+  void* const found = find_function(name_);
+  at_.store(found, std::memory_order_relaxed);
+  lacks_.store(found == nullptr, std::memory_order_relaxed);
+  return found != nullptr;
+}
+
+void* Place::must_find() noexcept {
+  if (!look()) {
+    std::fprintf(stderr, "gdrx: there is no %s behind %s: the program's MPI is not %s\n", name_,
+                 kAbi.object, kAbi.mpis);
+    std::abort();
+  }
+  return at_.load(std::memory_order_relaxed);
 }
 
 int refuse_missing(MPI_Comm comm, const char* name) noexcept {

@@ -24,33 +24,42 @@ void* find_object(const char* name) noexcept;
 #define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(gdrx::mpi::find_object(#global)))
 #endif
 
-/// A function of the library that is looked up at its first call. It ends the program with a line
-/// if there is none. A program may call one that MPI lacks if it asks by a weak reference, which
-/// finds ours: those that are not in every MPI that is served are asked for by exists() before.
-[[noreturn]] void die_without(const char* name) noexcept;
-template <class Function>
-class Real {
+/// Where a function of the library is: looked up when it is first asked for, once. What each hook
+/// would have a copy of is not in the header.
+class Place {
  public:
-  explicit constexpr Real(const char* name) noexcept : name_(name) {}
-  template <class... Arguments>
-  int operator()(Arguments... arguments) noexcept {
-    Function* function = at_.load(std::memory_order_relaxed);  // all find the same
-    if (function == nullptr) [[unlikely]]
-      function = find();
-    return function(arguments...);
+  explicit constexpr Place(const char* name) noexcept : name_(name) {}
+  bool exists() noexcept {
+    return at_.load(std::memory_order_relaxed) != nullptr ||
+           (!lacks_.load(std::memory_order_relaxed) && look());
   }
-  bool exists() const noexcept { return find_function(name_) != nullptr; }
+
+ protected:
+  void* at() noexcept {
+    void* const known = at_.load(std::memory_order_relaxed);  // all find the same
+    return known != nullptr ? known : must_find();
+  }
 
  private:
-  Function* find() noexcept {
-    void* const found = find_function(name_);
-    if (found == nullptr) die_without(name_);
-    auto* const function = reinterpret_cast<Function*>(found);
-    at_.store(function, std::memory_order_relaxed);
-    return function;
-  }
+  [[gnu::noinline]] bool look() noexcept;
+  [[gnu::noinline]] void* must_find() noexcept;
+
   const char* name_;
-  std::atomic<Function*> at_{nullptr};
+  std::atomic<void*> at_{nullptr};
+  std::atomic<bool> lacks_{false};
+};
+
+/// A function of the library. A call ends the program with a line if there is none. A program may
+/// call one that MPI lacks if it asks by a weak reference, which finds ours: those that are not in
+/// every MPI that is served are asked for by exists() before.
+template <class Function>
+class Real : public Place {
+ public:
+  using Place::Place;
+  template <class... Arguments>
+  int operator()(Arguments... arguments) noexcept {
+    return reinterpret_cast<Function*>(at())(arguments...);
+  }
 };
 
 // What we call ourselves: never a hook of ours, nor another tool's.

@@ -149,6 +149,11 @@ void finish(const Work& work) {
 }
 
 Hook::Hook(Call& call, Staging& staging) noexcept : kind_(call.kind), form_(call.form) {
+  decide(call, staging);
+  if (!taken()) staging.for_mpi(call);
+}
+
+void Hook::decide(Call& call, Staging& staging) noexcept {
   if (Passing::on()) return;
   State* state = state_of(call.comm);
   if (state == nullptr) return;

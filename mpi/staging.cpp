@@ -84,6 +84,16 @@ void blocks_of(const Call& call, const Ranks& ranks, Blocks& send, Blocks& recv)
 
 }  // namespace
 
+int Staging::copied(int result, const Call& call) noexcept {
+  if (call.form == Form::blocking) return copies_.done(result);
+  return copies_.done(result, call.request, call.form == Form::persistent);
+}
+
+void Staging::begin_for_mpi(Call& call) noexcept {
+  const Passing passing;
+  if (!mpi_knows_gpus()) begin(call);
+}
+
 bool Staging::begin(Call& call) noexcept {
   if (settings().off) return false;
   const bool sends = call.send != MPI_IN_PLACE && is_on_gpu(call.send);

@@ -15,19 +15,20 @@ class Staging {
   /// Gives `call` host memory for what is on a GPU. True: it had some there.
   bool for_gdrx(Call& call) noexcept { return has_cuda() && begin(call); }
   void for_mpi(Call& call) noexcept {
-    if (has_cuda() && !mpi_knows_gpus()) [[unlikely]]
-      begin(call);
+    if (has_cuda()) [[unlikely]]
+      begin_for_mpi(call);
   }
   /// Of the call's result: what it has written goes to the GPU, now or when its request is done.
   int done(int result, const Call& call) noexcept {
     if (!copies_.any()) [[likely]]
       return result;
-    if (call.form == Form::blocking) return copies_.done(result);
-    return copies_.done(result, call.request, call.form == Form::persistent);
+    return copied(result, call);
   }
 
  private:
   bool begin(Call& call) noexcept;
+  void begin_for_mpi(Call& call) noexcept;
+  [[gnu::noinline]] int copied(int result, const Call& call) noexcept;  // not in each hook
 
   Copies copies_;
 };

@@ -7,9 +7,10 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/own_thread.hpp"
 
 namespace gdrx::nccl {
 
@@ -55,11 +56,11 @@ Result run_all(std::vector<Later>& all) {
   std::vector<Ended> ended(by_comm.size());
   std::promise<bool> all_are_there;
   const std::shared_future<bool> goes = all_are_there.get_future().share();
-  std::vector<std::jthread> threads;
+  std::vector<OwnThread> threads;
   threads.reserve(by_comm.size());
   try {
     for (const auto& [comm, of_one] : by_comm) {
-      threads.emplace_back([&, &one = ended[threads.size()], &works_of = of_one] {
+      threads.emplace_back("gdrx-group", [&, &one = ended[threads.size()], &works_of = of_one] {
         if (!goes.get()) return;
         one.result = run_in_order(works_of);
         if (one.result != kSuccess) one.why = last_line();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a communicator: the meeting of its ranks, and its memory.
-#include <pthread.h>
-
 #include <algorithm>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,8 +37,7 @@ void sleep_between_looks(void*, std::uint64_t rounds) noexcept {
 Result<void> start_finalizing(gdrxComm* comm, gdrxRequest_t* request) {
   const std::shared_ptr<Operation> operation = comm->impl->operation_aside();
   auto started = contained([&]() -> Result<void> {
-    comm->finalizer = std::thread([comm, operation] {
-      pthread_setname_np(pthread_self(), "gdrx-finalize");
+    comm->finalizer = OwnThread("gdrx-finalize", [comm, operation] {
       const Result<void> ended = finalize(comm, {sleep_between_looks, nullptr});
       comm->impl->end(*operation, ended);
     });

@@ -7,9 +7,9 @@
 #include <functional>
 #include <new>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "base/own_thread.hpp"
 #include "collectives/api/c_pending.hpp"
 #include "collectives/api/c_state.hpp"
 #include "collectives/api/c_struct.hpp"
@@ -187,10 +187,11 @@ gdrxResult_t run_group(std::vector<Pending>& posted) {
 gdrxResult_t make_all(const std::vector<Making>& all) {
   std::vector<Result<void>> results(all.size());
   const auto started = contained([&]() -> Result<void> {
-    std::vector<std::jthread> threads;
+    std::vector<OwnThread> threads;
     threads.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
-      threads.emplace_back([&results, &all, i] { results[i] = contained(all[i].make); });
+      threads.emplace_back("gdrx-init",
+                           [&results, &all, i] { results[i] = contained(all[i].make); });
     }
     return {};
   });

@@ -13,10 +13,10 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/own_thread.hpp"
 #include "base/thread_cpus.hpp"
 #include "collectives/api/c_struct.hpp"
 #include "collectives/comm/function_bootstrap.hpp"
@@ -260,7 +260,8 @@ gdrxResult_t gdrxCommInitRankAsync(gdrxComm_t* comm, int nranks, gdrxUniqueId id
     made->options = joining.options;
     made->starting = std::make_unique<Starting>();
     GDRX_TRY(contained([&]() -> Result<void> {
-      made->starting->thread = std::thread(start, made.get(), joining);
+      made->starting->thread =
+          OwnThread("gdrx-init", [comm = made.get(), joining] { start(comm, joining); });
       return {};
     }));
     *comm = made.release();
@@ -289,14 +290,16 @@ gdrxResult_t gdrxCommInitAll(gdrxComm_t* comms, int nranks, const gdrxConfig_t* 
           contained([&] { return init(&comms[rank], *bootstraps[rank], options[rank]); });
       if (!results[rank]) bootstraps[rank].reset();  // nobody waits for it
     };
-    const auto start_each = [&](std::vector<std::jthread>& threads) -> Result<void> {
+    const auto start_each = [&](std::vector<OwnThread>& threads) -> Result<void> {
       threads.reserve(bootstraps.size());
-      for (std::size_t rank = 0; rank < bootstraps.size(); ++rank) threads.emplace_back(make, rank);
+      for (std::size_t rank = 0; rank < bootstraps.size(); ++rank) {
+        threads.emplace_back("gdrx-init", [&make, rank] { make(rank); });
+      }
       return {};
     };
     Result<void> started;
     {
-      std::vector<std::jthread> threads;  // each rank waits for the others while it is made
+      std::vector<OwnThread> threads;  // each rank waits for the others while it is made
       started = contained([&] { return start_each(threads); });
       for (std::size_t rank = threads.size(); rank < bootstraps.size(); ++rank) {
         bootstraps[rank].reset();

@@ -14,10 +14,10 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/own_thread.hpp"
 #include "collectives/comm/communicator.hpp"
 #include "gdrx/gdrx.h"
 #include "transport/bootstrap/fork.hpp"
@@ -35,7 +35,7 @@ struct Siblings {
 /// A communicator that a thread makes.
 struct Starting {
   enum class State : std::uint8_t { running, made, failed };
-  std::thread thread;
+  OwnThread thread;
   std::atomic<bool> cancelled{false};
   std::atomic<State> state{State::running};
   Error error;  // published by `state`
@@ -58,7 +58,7 @@ struct gdrxComm {
   gdrx::Birthplace birthplace;
   std::uint32_t shrinks = 0;  // that were asked for
   bool finalized = false;     // or about to be, by the next
-  std::thread finalizer;
+  gdrx::OwnThread finalizer;
   std::atomic<bool> met{false};                     // by it
   std::shared_ptr<gdrx::c_api::Siblings> siblings;  // null: the other ranks are somebody else's
 };

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/comm/departures.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <thread>
 #include <utility>
 
 namespace gdrx {
@@ -18,22 +16,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{10};
 constexpr milliseconds kLongestEnd{5000};  // what the end of a communicator may take itself
-
-/// The program's signals are its own threads': a thread that is made meanwhile gets none.
-class NoSignals {
- public:
-  NoSignals() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 std::atomic<Departures*> current{nullptr};
 
@@ -66,8 +48,7 @@ bool Departures::add(Leaving& leaving) noexcept {
     if (!at_exit_) return false;
     if (!running_) {
       if (thread_.joinable()) thread_.join();  // it has ended, or is about to
-      const NoSignals quiet;
-      thread_ = std::thread([this] { run(); });
+      thread_ = OwnThread("gdrx-leave", [this] { run(); });
       running_ = true;
     }
     one.front().comm = std::move(leaving.comm);
@@ -91,7 +72,6 @@ bool Departures::take_new() {
 }
 
 void Departures::run() noexcept {
-  pthread_setname_np(pthread_self(), "gdrx-leave");
   while (take_new()) {
     seen_to_.remove_if([](const Leaving& one) { return one.comm->has_left(one.deadline); });
   }
@@ -102,7 +82,7 @@ void Departures::await_end() noexcept {
   at_exit_ = false;
   changed_.wait_until(lock, last_ + kLongestEnd, [this] { return !running_; });
   if (running_ || !thread_.joinable()) return;
-  std::thread ended = std::move(thread_);
+  OwnThread ended = std::move(thread_);
   lock.unlock();
   ended.join();
 }

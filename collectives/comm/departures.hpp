@@ -6,8 +6,8 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <thread>
 
+#include "base/own_thread.hpp"
 #include "collectives/comm/communicator.hpp"
 #include "transport/bootstrap/fork.hpp"
 
@@ -41,7 +41,7 @@ class Departures {
   std::condition_variable changed_;
   std::list<Leaving> new_;
   std::list<Leaving> seen_to_;  // by the thread alone
-  std::thread thread_;
+  OwnThread thread_;
   bool running_ = false;
   bool at_exit_ = false;  // it is registered, and was not called yet
   Instant last_{};        // of the deadlines

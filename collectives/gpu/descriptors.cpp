@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/own_thread.hpp"
 #include "collectives/gpu/descriptor_wire.hpp"
 #include "gdrx/waits.hpp"
 
@@ -58,7 +59,7 @@ class Server final : public DescriptorServer {
         stop_(std::move(stop)),
         count_(count),
         source_(std::move(source)),
-        thread_([this] { run(); }) {}
+        thread_("gdrx-handles", [this] { run(); }) {}
   ~Server() override {
     eventfd_write(stop_.fd(), 1);
     thread_.join();
@@ -68,7 +69,6 @@ class Server final : public DescriptorServer {
  private:
   // Whoever is refused or fails learns it by the end of his socket; the others go on.
   void run() {
-    pthread_setname_np(pthread_self(), "gdrx-handles");
     while (wait_for(listener_.fd(), POLLIN, Deadline::never(), "a client", stop_.fd())) {
       try {
         take_one();
@@ -133,7 +133,7 @@ class Server final : public DescriptorServer {
   Descriptor stop_;
   std::size_t count_;
   Source source_;
-  std::thread thread_;  // last: it uses the others
+  OwnThread thread_;  // last: it uses the others
 };
 
 Result<Descriptor> connect_to(const DescriptorAddress& server, Deadline deadline) {

@@ -3,8 +3,6 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,10 +11,10 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/own_thread.hpp"
 #include "collectives/gpu/error.hpp"
 
 namespace gdrx::gpu {
@@ -80,20 +78,11 @@ Result<std::shared_ptr<DeviceWait::Waiter>> DeviceWait::Waiter::of(int device) {
 
 Result<std::shared_ptr<DeviceWait::Waiter>> DeviceWait::Waiter::start(int device) {
   std::shared_ptr<Waiter> waiter(new Waiter(device, getpid()));
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
-  int failed = 0;
   try {
-    std::thread([waiter] { waiter->run(); }).detach();
+    OwnThread("gdrx-gpu-wait", [waiter] { waiter->run(); }).detach();
   } catch (const std::system_error& error) {
-    failed = error.code().value();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
+    return fail(Errc::system, "a thread that waits for the GPU", error.code().value());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (failed != 0) return fail(Errc::system, "a thread that waits for the GPU", failed);
   return waiter;
 }
 
@@ -112,7 +101,6 @@ void DeviceWait::Waiter::release() {
 }
 
 void DeviceWait::Waiter::run() {
-  pthread_setname_np(pthread_self(), "gdrx-gpu-wait");
   std::unique_lock lock(mutex_);
   while (waiting_ || users_ > 0) {
     if (!waiting_) {

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -79,23 +78,22 @@ std::string to_json(const Ring::Reading& reading, Rank rank, Instant now, std::u
       reading.events.size(), reading.dropped, untimed, index(rank), index(rank));
   std::set<std::uint32_t> threads;
   for (const Event& event : reading.events) threads.insert(thread_of(event));
-  auto out = std::back_inserter(text);
   for (const std::uint32_t thread : threads) {
-    fmt::format_to(out,
-                   ",\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":{},\"tid\":{},\"args\":"
-                   "{{\"name\":\"{}\"}}}}",
-                   index(rank), thread, row_name(thread));
+    text += fmt::format(
+        ",\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":{},\"tid\":{},\"args\":"
+        "{{\"name\":\"{}\"}}}}",
+        index(rank), thread, row_name(thread));
   }
   for (const Event& event : reading.events) {
     std::array<char, kTitle> title_text{};
     const bool open = event.length == kOpen;
-    fmt::format_to(out,
-                   ",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"ts\":{},\"dur\":{},"
-                   "\"pid\":{},\"tid\":{},\"args\":{{{}}}}}",
-                   title(event, title_text), to_string(event.kind),
-                   microseconds(event.begin.time_since_epoch()),
-                   microseconds(open ? std::max(Duration(0), now - event.begin) : event.length),
-                   index(rank), thread_of(event), arguments(event, open));
+    text += fmt::format(
+        ",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"ts\":{},\"dur\":{},"
+        "\"pid\":{},\"tid\":{},\"args\":{{{}}}}}",
+        title(event, title_text), to_string(event.kind),
+        microseconds(event.begin.time_since_epoch()),
+        microseconds(open ? std::max(Duration(0), now - event.begin) : event.length), index(rank),
+        thread_of(event), arguments(event, open));
   }
   text += "\n]}\n";
   return text;

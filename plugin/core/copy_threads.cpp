@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/core/copy_threads.hpp"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <thread>
 
 #include "plugin/core/copy.hpp"
 #include "plugin/core/launcher.hpp"
@@ -75,20 +74,14 @@ std::shared_ptr<CopyThreads> CopyThreads::of_process(int threads, const ThreadHo
   auto made = known.lock();
   if (made || threads < 2) return made;
   made = std::shared_ptr<CopyThreads>(new CopyThreads);
-  // The process's signals are not for them.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     for (int i = 1; i < threads; ++i) {
-      made->threads_.emplace_back([of = made.get()] { of->run(); });
-      place_thread(made->threads_.back().native_handle(), "gdrx-net-copy", home);
+      made->threads_.emplace_back("gdrx-net-copy", home, [of = made.get()] { of->run(); });
     }
   } catch (const std::exception& error) {
     home.log.warn("{} of {} threads that copy: {}", made->threads_.size(), threads - 1,
                   error.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   known = made;
   return made;
 }
@@ -97,7 +90,6 @@ CopyThreads::~CopyThreads() {
   stop_.store(true);
   calls_.fetch_add(1);
   calls_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
 }
 
 void CopyThreads::start(CopyJob& job) noexcept {

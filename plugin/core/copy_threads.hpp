@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
+#include "base/own_thread.hpp"
 #include "base/thread_cpus.hpp"
 #include "gdrx/config.hpp"
 
@@ -72,7 +72,7 @@ class CopyThreads {
   alignas(64) std::atomic<std::uint32_t> calls_{0};  // threads sleep on it
   std::atomic<std::uint64_t> awake_{0};
   std::atomic<bool> stop_{false};
-  std::vector<std::thread> threads_;
+  std::vector<OwnThread> threads_;  // last: they use the others
 };
 
 }  // namespace gdrx::net

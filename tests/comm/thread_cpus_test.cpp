@@ -2,8 +2,10 @@
 // Where the threads of a communicator are, as the kernel has it. One process for each case.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +19,7 @@ namespace gdrx::test {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 
 CpuNumbers mine() { return cpus_of_thread(pthread_self()); }
 std::string text_of(const CpuNumbers& cpus) { return list_of_cpus(cpus); }
@@ -72,6 +75,28 @@ TEST(ThreadCpus, RefuseAListThatMayNotBeUsed) {
   EXPECT_EQ(why.find('\n'), std::string::npos) << why;
   setenv("GDRX_THREAD_CPUS", "0-", 1);
   EXPECT_EQ(gdrxCommInitAll(comms, 2, nullptr), gdrxInvalidArgument);
+}
+
+// They would run the program's handlers, on stacks and at times that it does not expect.
+TEST(ThreadSignals, AreForTheProgramsThreads) {
+  const World world(2);
+  gdrxUniqueId id;
+  ASSERT_EQ(gdrxGetUniqueId(&id), gdrxSuccess);  // its root is a thread, too
+  auto threads = own_threads("SigBlk");
+  const auto limit = std::chrono::steady_clock::now() + 10s;
+  while (!threads.contains("gdrx-root") && std::chrono::steady_clock::now() < limit) {
+    threads = own_threads("SigBlk");  // a thread names itself
+  }
+  EXPECT_TRUE(threads.contains("gdrx-progress"));
+  EXPECT_TRUE(threads.contains("gdrx-root"));
+  for (const auto& [name, mask] : threads) {
+    ASSERT_EQ(mask.size(), 16U) << name << ": " << mask;
+    const unsigned long long blocked = std::stoull(mask, nullptr, 16);
+    for (const int signal : {SIGTERM, SIGINT, SIGALRM, SIGUSR1, SIGCHLD}) {
+      EXPECT_NE(blocked >> (signal - 1) & 1U, 0U) << name << " takes signal " << signal;
+    }
+    EXPECT_EQ(blocked >> (SIGSEGV - 1) & 1U, 0U) << name << "'s own faults have no report";
+  }
 }
 
 #ifdef GDRX_SIM_FOLDER

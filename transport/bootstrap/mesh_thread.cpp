@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 #include <system_error>
+#include <thread>
 
 namespace gdrx {
 namespace {
@@ -16,7 +17,7 @@ constexpr milliseconds kLongestSleep{1000};
 
 Result<void> MeshThread::start() {
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = OwnThread("gdrx-progress", [this] { run(); });
   } catch (const std::system_error& error) {
     return fail(Errc::system, "no thread for the control connections", error.code().value());
   }

@@ -9,9 +9,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
+#include "base/own_thread.hpp"
 #include "transport/bootstrap/mesh_wire.hpp"
 
 namespace gdrx {
@@ -44,7 +44,7 @@ class MeshThread {
   void serve();
   /// See ControlMesh.
   void place_thread(const std::function<void(pthread_t)>& place) {
-    if (!placed_.exchange(true)) place(thread_.native_handle());
+    if (!placed_.exchange(true)) place(thread_.handle());
   }
   bool is_crowded() const noexcept { return busy_.load(std::memory_order_relaxed) > 1; }
 
@@ -65,7 +65,7 @@ class MeshThread {
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> woken_{false};
   std::atomic<bool> placed_{false};
-  std::thread thread_;
+  OwnThread thread_;
 };
 
 /// What a key that all ranks have derived says. No secret.

@@ -10,8 +10,8 @@
 #include <deque>
 #include <list>
 #include <mutex>
-#include <thread>
 
+#include "base/own_thread.hpp"
 #include "transport/bootstrap/host_socket.hpp"
 #include "transport/bootstrap/interface.hpp"
 #include "transport/bootstrap/root_protocol.hpp"
@@ -245,7 +245,7 @@ class BootstrapRoot::Impl {
   std::atomic<bool> stop_{false};
 
  public:
-  std::jthread thread;  // last: it uses everything above
+  OwnThread thread;  // last: it uses everything above
 };
 
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress& at, const Log& log,
@@ -265,8 +265,7 @@ Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::start(const SocketAddress&
     if (on_host) doors.push_back({std::move(*on_host), true});
   }
   auto impl = std::make_unique<Impl>(std::move(doors), std::move(wake), id, log, key);
-  impl->thread = std::jthread([raw = impl.get()] { raw->run(); });
-  pthread_setname_np(impl->thread.native_handle(), "gdrx-root");
+  impl->thread = OwnThread("gdrx-root", [raw = impl.get()] { raw->run(); });
   return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(std::move(impl)));
 }
 

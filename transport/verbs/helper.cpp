@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/verbs/helper.hpp"
 
-#include <pthread.h>
-
-#include <csignal>
 #include <exception>
 
 namespace gdrx::verbs {
@@ -15,7 +12,6 @@ Helper::~Helper() {
     calls_.clear();
   }
   wake_.notify_one();
-  if (thread_.joinable()) thread_.join();
 }
 
 void Helper::post(std::function<void()> call) {
@@ -27,24 +23,17 @@ void Helper::post(std::function<void()> call) {
   wake_.notify_one();
 }
 
-// The program's signals are for its own threads.
 bool Helper::start() {
   if (thread_.joinable()) return true;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = OwnThread("gdrx-verbs", home_, [this] { run(); });
   } catch (const std::exception&) {  // no more threads, or no memory: the caller has to wait
     own_thread_ = false;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return own_thread_;
 }
 
 void Helper::run() {
-  place_thread(pthread_self(), "gdrx-verbs", home_);
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return ending_ || !calls_.empty(); });

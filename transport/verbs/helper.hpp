@@ -10,9 +10,9 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <thread>
 #include <utility>
 
+#include "base/own_thread.hpp"
 #include "base/thread_cpus.hpp"
 
 namespace gdrx::verbs {
@@ -42,7 +42,7 @@ class Helper {
   std::condition_variable wake_;
   std::deque<std::function<void()>> calls_;
   bool ending_ = false;
-  std::thread thread_;  // from the first call on
+  OwnThread thread_;  // from the first call on; last: it uses the others
 };
 
 /// A call that a Helper makes, and its answer.
