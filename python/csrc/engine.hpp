@@ -42,12 +42,8 @@ gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, const std
                          int rank);
 
 /// What a group has done, and whom it waits for.
-struct Stats {
+struct Stats : Waits {
   std::map<std::string, Counted> calls;  // by the name that a profiler shows
-  std::vector<int> late;                 // the ranks that running calls wait for
-  int running = 0, behind = 0;           // calls; behind: that wait for those to end
-  double seconds = 0;                    // for which the oldest has run
-  std::string text;                      // a line for each running call
   std::map<int, double> waited;          // seconds for which calls have waited for a rank, in looks
   std::uint64_t gpu_memory = 0;          // bytes of the GPU that the group holds
 };
@@ -115,7 +111,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void advance(std::vector<WorkPtr>& ended);
   bool advance(Work& work);
   bool busy() const;
-  void ask_waiting(Stats& stats);
+  Waits ask_waiting();
   void look_for_failure();
   void say_last_word();
   void check_process(const char* call) const;
