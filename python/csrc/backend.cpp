@@ -25,8 +25,12 @@ void warn_of_tag(int tag) {
 
 }  // namespace
 
-Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes)
-    : Backend(store, Engine::create({store, kName, rank, size, wishes}, timeout)) {}
+Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes,
+                 bool later)
+    : Backend(store, later ? Engine::unmade({store, kName, rank, size, wishes}, timeout)
+                           : Engine::create({store, kName, rank, size, wishes}, timeout)) {
+  has_members_ = !later;
+}
 
 Backend::Backend(StorePtr store, std::shared_ptr<Engine> engine)
     : c10d::Backend(engine->rank(), engine->size()),
@@ -97,7 +101,9 @@ Milliseconds Backend::limit_of(Milliseconds timeout) const {
 }
 
 Place Backend::place_of(const at::Tensor& tensor, bool async) {
-  return tensor.is_cpu() ? Place() : Place(engine_->gpu(), tensor.device(), async);
+  if (tensor.is_cpu()) return {};
+  TORCH_CHECK(has_members_, "gdrx: the group has no members yet, or no longer: call reconfigure");
+  return Place(engine_->gpu(), tensor.device(), async);
 }
 
 c10dWork Backend::post(const Place& place, Call call, const Poster& poster) {
@@ -193,6 +199,7 @@ c10dWork Backend::recv(Tensors& tensors, int peer, int tag) {
 }
 
 c10dWork Backend::exchange(Call call, Message message) {
+  TORCH_CHECK(has_members_, "gdrx: the group has no members yet, or no longer: call reconfigure");
   call.timeout = limit_of(call.timeout) + engine_->take_extended();
   return engine_->gpu().exchange(std::move(call), std::move(message), engine_->sequence());
 }

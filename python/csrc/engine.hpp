@@ -57,6 +57,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// The same without these ranks, of the ranks that stay, and they alone call it. This one is then
   /// of no more use, and whoever still waits in it has an error.
   std::shared_ptr<Engine> without(const std::vector<int>& ranks);
+  /// Without a communicator, until its group is reconfigured: every call raises.
+  static std::shared_ptr<Engine> unmade(const Meeting& meeting, Milliseconds timeout);
+  /// Takes the communicator.
+  static std::shared_ptr<Engine> of(gdrxComm_t comm, const Meeting& meeting, Milliseconds timeout);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -77,6 +81,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// False: `timeout` was over first; 0: until the call's own deadline ends it.
   bool wait_for(const Work& work, Milliseconds timeout);
   void abort(const std::string& why);
+  /// Aborts and frees it, as its user wants.
+  void retire(const std::string& why);
   /// Waits for the other ranks, at most `grace`, then frees the communicator; for all but the
   /// first moments of that in a thread of its own. 0: aborts, and frees it at once.
   void shutdown(Milliseconds grace);
