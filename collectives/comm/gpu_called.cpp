@@ -13,8 +13,8 @@
 namespace gdrx {
 namespace {
 
-// A kernel that waits tells about every millisecond. One that shares its GPU with other processes may have to
-// wait for its turn.
+// A kernel that waits tells about every millisecond. One that shares its GPU with other processes
+// may have to wait for its turn.
 constexpr std::chrono::milliseconds kTellsWithin{20};
 constexpr std::chrono::milliseconds kTurn{1};
 
