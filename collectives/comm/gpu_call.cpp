@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collectives/comm/communicator.hpp"
+#include "collectives/comm/gpu_called.hpp"
 #include "collectives/comm/gpu_messages.hpp"
 #include "collectives/comm/gpu_moves.hpp"
 #include "collectives/comm/parts.hpp"
@@ -40,30 +41,6 @@ bool kernels_know(const Call& call, bool one_host) {
   if (!traits.reduces) return true;
   const bool scales = one_host && !traits.has_parts();
   return has_kernels(call.type, scales ? gpu::added_by(call.op) : call.op);
-}
-
-// "allReduce of 100 float, sum, one-shot", "broadcast of float, root 0", "scan of float, sum".
-std::string text_of(const gpu::Called& called, int ranks) {
-  if (called.moves) {
-    const plan::CollectiveTraits& moved = plan::traits_of(called.collective);
-    std::string text =
-        fmt::format("{} of {}", to_string(called.collective), to_string(called.type));
-    if (moved.reduces) text += fmt::format(", {}", to_string(called.op));
-    if (moved.rooted) text += fmt::format(", root {}", called.root);
-    return text;
-  }
-  if (called.collective == Collective::barrier) return std::string(to_string(called.collective));
-  const plan::CollectiveTraits& traits = plan::traits_of(called.collective);
-  std::uint64_t bytes = called.bytes;
-  if (traits.has_blocks()) bytes /= static_cast<std::uint64_t>(ranks);
-  std::string text = fmt::format("{} of {} {}", to_string(called.collective),
-                                 bytes / size_of(called.type), to_string(called.type));
-  if (called.collective != Collective::all_gather)
-    text += fmt::format(", {}", to_string(called.op));
-  if (traits.rooted) text += fmt::format(", root {}", called.root);
-  const bool named = called.kernel <= static_cast<std::uint64_t>(gpu::Kernel::tree);
-  return text + ", " +
-         std::string(named ? gpu::to_string(static_cast<gpu::Kernel>(called.kernel)) : "relay");
 }
 
 // Of the same call, so that the two speak of elements of one type.
@@ -366,8 +343,7 @@ Error Communicator::disagreement(const gpu::KernelError& failure, Rank other) co
                         "same",
                         index(other), to_string(failure.mine.collective), index(rank_))};
   }
-  const int ranks =
-      gpu_.rails.hierarchy() ? static_cast<int>(gpu_.rails.hierarchy()->host.size()) : size();
+  const int ranks = gpu_.rails.ranks_of_host(size());
   return {Errc::mismatch,
           fmt::format("rank {} called {} on its GPU while rank {} called {}: all ranks must make "
                       "the same calls with the same arguments",
@@ -379,10 +355,7 @@ void Communicator::look_at_gpu() {
   if (!gpu_.path || failure_.happened()) return;
   const gpu::KernelError failure = gpu_.path->kernel_error();
   if (!failure.happened) return;
-  const auto peer = static_cast<std::size_t>(index(failure.peer));
-  const Rank late = gpu_.rails.hierarchy() && peer < gpu_.rails.hierarchy()->host.size()
-                        ? gpu_.rails.hierarchy()->host[peer]
-                        : failure.peer;
+  const Rank late = gpu_.rails.rank_of(failure.peer);
   if (failure.disagrees) {
     stop(disagreement(failure, late), true);
     return;

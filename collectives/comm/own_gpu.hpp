@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "collectives/comm/gpu_called.hpp"
 #include "collectives/comm/gpu_flags.hpp"
 #include "collectives/comm/gpu_spans.hpp"
 #include "collectives/comm/open_windows.hpp"
@@ -30,6 +31,7 @@ class OwnGpu {
   std::optional<GpuFlags> flags;    // with path
   Rails rails;                      // of several hosts
   OpenWindows windows;              // of one host
+  GpuWaits waits;                   // of path's kernels
   mutable std::mutex mutex;         // of launches and of windows
 
   /// Without it, as nobody has any.

@@ -33,6 +33,15 @@ class Rails {
 
   /// Where this rank stands. Empty: all are on one host.
   const std::optional<Hierarchy>& hierarchy() const noexcept { return hierarchy_; }
+  /// Of a rank as the GPUs of this host count themselves.
+  Rank rank_of(Rank local) const noexcept {
+    const auto at = static_cast<std::size_t>(index(local));
+    return hierarchy_ && at < hierarchy_->host.size() ? hierarchy_->host[at] : local;
+  }
+  /// So many there are.
+  int ranks_of_host(int all) const noexcept {
+    return hierarchy_ ? static_cast<int>(hierarchy_->host.size()) : all;
+  }
   /// Null: pinned memory is between them.
   exec::Rail* direct() const noexcept { return rail_.get(); }
   // With direct().

@@ -49,12 +49,24 @@ void WaitingQuestion::answer(Waiting waiting) {
 }
 
 Result<Waiting> Communicator::waiting() {
-  return progress_lock_.question.ask(
+  Result<Waiting> asked = progress_lock_.question.ask(
       Deadline::after(steady_clock(), kPatience), [this]() -> std::optional<Waiting> {
         const std::unique_lock lock(progress_lock_.mutex, std::try_to_lock);
         if (!lock.owns_lock()) return std::nullopt;
         return look_at_waiting();
       });
+  Waiting all = asked ? *std::move(asked) : Waiting{};
+  if (gpu_.path && !failure_.happened()) {
+    gpu_.waits.look(
+        *gpu_.path, gpu_.rails.ranks_of_host(size()),
+        [this](Rank local) { return gpu_.rails.rank_of(local); }, all);
+  }
+  // Who drives may be waiting for CUDA because a kernel waits.
+  if (!asked && all.calls.empty()) return tl::unexpected(asked.error());
+  std::erase(all.ranks, rank_);
+  std::sort(all.ranks.begin(), all.ranks.end());
+  all.ranks.erase(std::unique(all.ranks.begin(), all.ranks.end()), all.ranks.end());
+  return all;
 }
 
 void Communicator::answer_question() noexcept {
@@ -92,9 +104,6 @@ Waiting Communicator::look_at_waiting() {
       if (!flow.handed_over) all.ranks.push_back(flow.peer);
     }
   }
-  std::erase(all.ranks, rank_);
-  std::sort(all.ranks.begin(), all.ranks.end());
-  all.ranks.erase(std::unique(all.ranks.begin(), all.ranks.end()), all.ranks.end());
   return all;
 }
 

@@ -155,6 +155,8 @@ Result<void> CudaPath::launch_exchange(const Messages& what, int blocks, Last& l
   PairLaunch launch;
   PairCall& call = launch.call;
   static_cast<Call&>(call) = call_;
+  call.signature =
+      signature_of_message({});  // for who hears of its waits: peers see each message's
   call.timeout_ns = timeout_of(what.timeout);
   call.channels = channels_of_pair(call.ranks, blocks);
   add_lines(launch, what.sends, true);

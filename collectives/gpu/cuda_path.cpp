@@ -356,6 +356,25 @@ KernelError CudaPath::kernel_error() const noexcept {
           called_of({report.theirs.low, report.theirs.high})};
 }
 
+KernelWaits CudaPath::kernel_waits() const noexcept {
+  KernelWaits waits;
+  Report& report = *held_->report;
+  // relaxed: kernels may be telling of the next call, and only people read it
+  const auto read = [](std::uint64_t& from) {
+    return std::atomic_ref(from).load(std::memory_order_relaxed);
+  };
+  for (std::size_t peer = 0; peer < waits.of.size(); ++peer) {
+    const std::uint64_t word = read(report.waits[peer]);
+    if (word == 0) continue;
+    const auto stage = static_cast<std::uint32_t>(word >> 28) % 16;
+    waits.of[peer] = {static_cast<std::uint32_t>(word >> 32),
+                      std::chrono::milliseconds((word % (1U << 28) << 20) / 1'000'000),
+                      kStages[stage < std::size(kStages) ? stage : 0]};
+  }
+  waits.doing = called_of({read(report.doing.low), read(report.doing.high)});
+  return waits;
+}
+
 Result<std::unique_ptr<Timer>> CudaPath::timer(std::uint32_t slots) {
   const OnDevice here(device_);
   return CudaTimer::create(slots, held_->own_stream, [this](cudaStream_t stream) -> Result<void> {

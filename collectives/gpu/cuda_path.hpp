@@ -47,6 +47,7 @@ class CudaPath final : public Path {
   bool reaches(const void* input, const void* output, std::uint64_t bytes) const noexcept override;
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override;
   KernelError kernel_error() const noexcept override;
+  KernelWaits kernel_waits() const noexcept override;
   Result<std::unique_ptr<Timer>> timer(std::uint32_t slots) override;
   void abort() noexcept override;
   Result<std::span<std::byte>> rail_memory(std::uint64_t bytes) override;

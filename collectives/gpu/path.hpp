@@ -128,6 +128,18 @@ struct KernelError {
   Called mine, theirs;                  // then
 };
 
+/// What kernels last told of their long waits. They tell again while these last, and do not say
+/// when they are over.
+struct KernelWaits {
+  struct One {
+    std::uint32_t told = 0;  // another one each time
+    std::chrono::milliseconds waited{};
+    std::string_view stage;  // empty: nothing was told
+  };
+  std::array<One, kMaxRanks> of;  // by the rank that is waited for
+  Called doing;                   // which call told last
+};
+
 /// A place in a stream.
 class Event {
  public:
@@ -237,8 +249,8 @@ class DeviceMemory {
   virtual std::uint64_t memory() const noexcept = 0;
 };
 
-/// What moves and adds. One a communicator. Any thread, one at a time, but kernel_error() and
-/// abort(): those from any.
+/// What moves and adds. One a communicator. Any thread, one at a time, but kernel_error(),
+/// kernel_waits() and abort(): those from any.
 class Path : public Streams, public DeviceMemory {
  public:
   virtual const Ticket& ticket() const noexcept = 0;
@@ -273,6 +285,7 @@ class Path : public Streams, public DeviceMemory {
   /// from now on.
   virtual void close() noexcept = 0;
   virtual KernelError kernel_error() const noexcept = 0;
+  virtual KernelWaits kernel_waits() const noexcept { return {}; }
   /// Ends every wait of every kernel, running or to come. Never blocks.
   virtual void abort() noexcept = 0;
   /// Enqueues a kernel that waits for nobody, between two stops: these are what finish() waits for.
@@ -300,7 +313,7 @@ class Path : public Streams, public DeviceMemory {
 using CreatePath = Result<std::unique_ptr<Path>> (*)(int device, std::uint64_t timeout_ns);
 
 /// The one symbol of libgdrx-cuda.so.
-inline constexpr int kModuleAbi = 24;
+inline constexpr int kModuleAbi = 25;
 inline constexpr const char* kModuleFile = "libgdrx-cuda.so";
 inline constexpr const char* kModuleSymbol = "gdrx_cuda_v1";
 struct Module {

@@ -89,6 +89,9 @@ struct Report {
   std::uint32_t slot;   // the first that the thread waits for, or the block that leaves or sends
   std::uint32_t timeout_ms;  // of the kernel
   Pack mine, theirs;         // disagreeing: what the two entered
+  Pack doing;                // which call last told of a wait
+  /// Of a long wait for rank r, while it lasts: see told_of().
+  std::uint64_t waits[kMaxRanks];
 };
 
 enum class Stage : std::uint32_t {
@@ -100,6 +103,15 @@ enum class Stage : std::uint32_t {
   sending,
   receiving
 };
+
+/// A word of Report::waits: a tick, which is another one each time, the stage, and for how long a
+/// thread has waited then, in units of 2^20 ns. 0: not long enough to be told.
+constexpr std::uint64_t told_of(std::uint32_t tick, Stage stage, std::uint64_t waited_ns) noexcept {
+  const auto units = static_cast<std::uint32_t>(waited_ns >> 20);
+  if (units < 10) return 0;
+  return std::uint64_t{tick} << 32 |
+         std::uint64_t{static_cast<std::uint32_t>(stage) << 28 | (units & 0xfffffff)};
+}
 
 /// Where a rank stands in the ring: its position from 0 on, and the ranks beside it.
 struct RingPlace {

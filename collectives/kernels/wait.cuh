@@ -110,6 +110,25 @@ class WaitGuard {
     return false;
   }
 
+  /// So that the host need not wait for the deadline to name them: it is told of each rank that has
+  /// not entered the last call of this one, or else of `peer`. Words are read by halves, as here
+  /// registers are what the kernels that wait have to save.
+  static __device__ void tell(const Call& call, std::uint64_t word, int peer) {
+    volatile Report* report = call.report;
+    report->doing.low = call.signature;
+    report->doing.high = call.bytes;
+    const volatile std::uint64_t* low = &control_of(call, call.rank)->entered[0][0].low;
+    for (int half = 0; half < 2; ++half, low += 2 * kMaxRanks) {
+      const std::uint64_t mine = low[2 * call.rank];
+      for (int other = 0; other < call.ranks; ++other) {
+        if (!entered_before(low[2 * other], mine)) continue;
+        report->waits[other] = word;
+        peer = -1;
+      }
+    }
+    if (peer >= 0) report->waits[peer] = word;
+  }
+
   /// Whom a wait for `peer` is really for: a rank that has not entered the last call of this one
   /// keeps the others waiting for each other.
   static __device__ int late(const Call& call, int peer) {
@@ -143,7 +162,11 @@ class WaitGuard {
       const auto tick = static_cast<std::uint32_t>(now >> kTickShift);
       const std::uint32_t last = shared->looked;
       if (tick == last || atomicCAS(&control->looked, last, tick) != last) return since;
-      if (report->abort == 0 && !find_disagreement(call)) return since;
+      if (report->abort == 0 && !find_disagreement(call)) {
+        const std::uint64_t word = told_of(tick, stage, now - since);
+        if (word != 0) tell(call, word, peer);
+        return since;
+      }
     }
     shared->aborted = 1;
     return kOver;

@@ -42,8 +42,9 @@ typedef struct {
   int rank_count;       /* ranks that are waited for, ascending, though there be less room */
 } gdrxWaiting_t;
 /* Any thread, also while another is in a call of this communicator; it fails nothing. gdrxTimeout:
- * the communicator was busy for a second, with an operator of the program's or with CUDA. Of a
- * call that GPUs run by themselves nothing is known here: its timeout names the rank. */
+ * the communicator was busy for a second, with an operator of the program's or with CUDA. A call
+ * that GPUs run by themselves is seen, as one with all others that are, once its kernel has waited
+ * for a rank for some 10 ms; such a look takes up to 20 ms. */
 GDRX_API gdrxResult_t gdrxCommGetWaiting(gdrxComm_t comm, gdrxWaiting_t* waiting);
 
 /* A call, without its buffers. Members are only ever added at the end. */

@@ -12,6 +12,36 @@ constexpr std::chrono::seconds kAgain{60};
 
 }  // namespace
 
+void Waits::add(const Waits& others) {
+  late.insert(late.end(), others.late.begin(), others.late.end());
+  std::sort(late.begin(), late.end());
+  late.erase(std::unique(late.begin(), late.end()), late.end());
+  running += others.running;
+  behind += others.behind;
+  seconds = std::max(seconds, others.seconds);
+  if (!text.empty() && !others.text.empty()) text += "\n";
+  text += others.text;
+}
+
+Waits waits_of(gdrxComm_t comm, int ranks) {
+  std::vector<char> text(16384);
+  Waits waits;
+  waits.late.resize(static_cast<std::size_t>(ranks));
+  gdrxWaiting_t waiting{};
+  waiting.size = sizeof waiting;
+  waiting.ranks = waits.late.data();
+  waiting.rank_capacity = ranks;
+  waiting.text = text.data();
+  waiting.text_capacity = text.size();
+  if (gdrxCommGetWaiting(comm, &waiting) != gdrxSuccess) return {};
+  waits.late.resize(static_cast<std::size_t>(std::min(waiting.rank_count, ranks)));
+  waits.running = waiting.calls;
+  waits.behind = waiting.behind;
+  waits.seconds = waiting.seconds;
+  waits.text = text.data();
+  return waits;
+}
+
 bool Account::look(const std::vector<int>& late, double seconds, Clock::time_point now) {
   const double since = std::chrono::duration<double>(now - looked_).count();
   looked_ = now;

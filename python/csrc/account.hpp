@@ -11,6 +11,17 @@
 
 namespace gdrx_torch {
 
+/// Whom the calls that run wait for.
+struct Waits {
+  std::vector<int> late;        // the ranks
+  int running = 0, behind = 0;  // calls; behind: that wait for those to end
+  double seconds = 0;           // for which the oldest has run
+  std::string text;             // a line for each running call
+  void add(const Waits& others);
+};
+/// Of a communicator of so many ranks. Empty: who drives it has no time to answer.
+Waits waits_of(gdrxComm_t comm, int ranks);
+
 /// What the thread that watches tells of a group. Empty: nothing new.
 struct Seen {
   int group = 0, rank = 0;

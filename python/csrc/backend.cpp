@@ -15,10 +15,22 @@ namespace {
 constexpr Milliseconds kGrace{60'000};
 constexpr const char* kName = "gdrx";  // of a group, in its store
 
+// NCCL's programs give tags that NCCL does not look at: they are right here, too. Others' may not
+// be.
+void warn_of_tag(int tag) {
+  if (tag == 0) return;
+  TORCH_WARN_ONCE("gdrx: messages of CUDA tensors are matched by their order, as NCCL's: a tag (",
+                  tag, ") does not choose among them");
+}
+
 }  // namespace
 
-Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes)
-    : Backend(store, Engine::create({store, kName, rank, size, wishes}, timeout)) {}
+Backend::Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes,
+                 bool later)
+    : Backend(store, later ? Engine::unmade({store, kName, rank, size, wishes}, timeout)
+                           : Engine::create({store, kName, rank, size, wishes}, timeout)) {
+  has_members_ = !later;
+}
 
 Backend::Backend(StorePtr store, std::shared_ptr<Engine> engine)
     : c10d::Backend(engine->rank(), engine->size()),
@@ -89,7 +101,9 @@ Milliseconds Backend::limit_of(Milliseconds timeout) const {
 }
 
 Place Backend::place_of(const at::Tensor& tensor, bool async) {
-  return tensor.is_cpu() ? Place() : Place(engine_->gpu(), tensor.device(), async);
+  if (tensor.is_cpu()) return {};
+  TORCH_CHECK(has_members_, "gdrx: the group has no members yet, or no longer: call reconfigure");
+  return Place(engine_->gpu(), tensor.device(), async);
 }
 
 c10dWork Backend::post(const Place& place, Call call, const Poster& poster) {
@@ -161,7 +175,10 @@ c10dWork Backend::send(Tensors& tensors, int peer, int tag) {
   if (Estimate* const on = estimate()) return foresee(*on, {tensor, peer, true});
   Call call = call_of(c10d::OpType::SEND, "gdrx:send", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};
-  if (!tensor.is_cpu()) return exchange(std::move(call), {tensor, peer, true});
+  if (!tensor.is_cpu()) {
+    warn_of_tag(tag);
+    return exchange(std::move(call), {tensor, peer, true});
+  }
   call.inputs = {dense(tensor)};
   return engine_->send(std::move(call), peer, {tag, Purpose::user});
 }
@@ -174,19 +191,25 @@ c10dWork Backend::recv(Tensors& tensors, int peer, int tag) {
   if (Estimate* const on = estimate()) return foresee(*on, {tensor, peer, false});
   Call call = call_of(c10d::OpType::RECV, "gdrx:recv", c10d::kUnsetTimeout, true);
   call.shown = call.outputs = {tensor};
-  if (!tensor.is_cpu()) return exchange(std::move(call), {tensor, peer, false});
+  if (!tensor.is_cpu()) {
+    warn_of_tag(tag);
+    return exchange(std::move(call), {tensor, peer, false});
+  }
   return engine_->receive(std::move(call), peer, {tag, Purpose::user});
 }
 
 c10dWork Backend::exchange(Call call, Message message) {
+  TORCH_CHECK(has_members_, "gdrx: the group has no members yet, or no longer: call reconfigure");
   call.timeout = limit_of(call.timeout) + engine_->take_extended();
   return engine_->gpu().exchange(std::move(call), std::move(message), engine_->sequence());
 }
 
 c10dWork Backend::recvAnysource(Tensors& tensors, int tag) {
   at::Tensor& tensor = only("recv", tensors);
-  TORCH_CHECK(tensor.is_cpu(), "gdrx: recv from any rank, of a tensor on ", tensor.device(),
-              ": a GPU receives from a rank that is named, give src=, or a CPU tensor");
+  TORCH_CHECK(
+      tensor.is_cpu(), "gdrx: recv from any rank, of a tensor on ", tensor.device(),
+      ": a kernel waits for one rank. Have the sender send a small CPU tensor first, receive "
+      "that from any rank, and then this one with src=");
   TORCH_CHECK(tag >= 0, "gdrx: recv: a tag is not negative");
   TORCH_CHECK(estimate() == nullptr, "gdrx: recv from any rank in a time estimate: give src=");
   Call call = call_of(c10d::OpType::RECVANYSOURCE, "gdrx:recvAnySource", c10d::kUnsetTimeout, true);

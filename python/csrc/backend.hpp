@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,13 +81,16 @@ struct Estimate {
 
 class Backend : public c10d::Backend {
  public:
-  Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes);
+  /// `later`: it has members from the first reconfigure on.
+  Backend(StorePtr store, int rank, int size, Milliseconds timeout, const Wishes& wishes,
+          bool later = false);
   Backend(StorePtr store, std::shared_ptr<Engine> engine);
   ~Backend() override;
 
   const std::string getBackendName() const override { return "gdrx"; }
   bool supportsSplitting() const override { return GDRX_TORCH_AT_LEAST(9); }
   bool supportsCoalescing() const GDRX_FROM_2_7 { return true; }
+  bool isInitialized() GDRX_FROM_2_15 { return has_members_; }
 
   c10dWork broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
   c10dWork allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
@@ -145,6 +150,14 @@ class Backend : public c10d::Backend {
                                           const c10::intrusive_ptr<Options>& opts) override;
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
 #endif
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  bool supportsReconfigure() const override { return true; }
+  /// Another one after each reconfigure.
+  c10d::ReconfigureHandle get_reconfigure_handle() const override;
+  /// Collective over the ranks of the handles, and waits for them. What waits in the group as it
+  /// was has an error. If this fails the group has no members; another reconfigure may follow.
+  c10dWork reconfigure(const c10d::ReconfigureOptions& opts) override;
+#endif
   void setTimeout(Milliseconds timeout) GDRX_FROM_2_9;
   void addEphemeralTimeout(const Milliseconds& timeout) GDRX_FROM_2_14;
   void abort() GDRX_FROM_2_7 { engine_->abort("the group was aborted"); }
@@ -189,6 +202,10 @@ class Backend : public c10d::Backend {
   StorePtr split_store_;  // of the last that was split off
   c10::weak_intrusive_ptr<c10d::Backend> split_{c10::intrusive_ptr<c10d::Backend>()};
   int barriers_ = 0;
+  bool has_members_ = true;
+  mutable std::mutex handle_lock_;
+  mutable std::string handle_;    // of reconfigure; empty: nobody has asked for it
+  std::set<std::int64_t> uuids_;  // of those that were
   static inline std::atomic<std::uint64_t> made_{0};
   const std::uint64_t number_ = ++made_;  // of this process: an address may come again
 };

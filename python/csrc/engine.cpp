@@ -346,51 +346,43 @@ std::string Engine::describe(std::size_t bytes) {
   return text.data();
 }
 
-// With the lock held, and a communicator. Nothing is seen if who drives has no time to answer.
-void Engine::ask_waiting(Stats& stats) {
-  std::vector<char> text(16384);
-  stats.late.resize(static_cast<std::size_t>(size()));
-  gdrxWaiting_t waiting{};
-  waiting.size = sizeof waiting;
-  waiting.ranks = stats.late.data();
-  waiting.rank_capacity = size();
-  waiting.text = text.data();
-  waiting.text_capacity = text.size();
-  const bool answered = gdrxCommGetWaiting(comm_, &waiting) == gdrxSuccess;
-  stats.late.resize(answered ? static_cast<std::size_t>(std::min(waiting.rank_count, size())) : 0);
-  if (!answered) return;
-  std::erase_if(stats.late, [&](int rank) { return mailbox_.only_listens_to(rank); });
+// With the lock held, and a communicator.
+Waits Engine::ask_waiting() {
+  Waits waits = waits_of(comm_, size());
+  std::erase_if(waits.late, [&](int rank) { return mailbox_.only_listens_to(rank); });
   const auto now = Clock::now();
   double oldest = mailbox_.oldest(now);
   if (!collectives_.empty()) oldest = std::max(oldest, collectives_.front()->age(now));
-  stats.running = waiting.calls;
-  stats.behind = waiting.behind;
-  stats.seconds = std::min(waiting.seconds, oldest);
-  stats.text = text.data();
+  waits.seconds = std::min(waits.seconds, oldest);
+  return waits;
 }
 
 Stats Engine::stats() {
   check_process("stats");
+  Stats stats;
+  stats.add(gpu_->waits());
   const auto on_gpu = gpu_->counts();
+  stats.gpu_memory = gpu_->memory();
   const std::lock_guard lock(mutex_);
-  Stats stats{.calls = account_.calls(), .waited = account_.waited(), .gpu_memory = gpu_->memory()};
+  stats.calls = account_.calls();
+  stats.waited = account_.waited();
   for (const auto& [title, seen] : on_gpu) stats.calls[title].add(seen);
-  if (comm_ != nullptr) ask_waiting(stats);
+  if (comm_ != nullptr) stats.add(ask_waiting());
   return stats;
 }
 
 Seen Engine::look(Clock::time_point now) {
   Seen seen{.group = number(), .rank = rank()};
   seen.failure = gpu_->failure();
+  Waits waits = gpu_->waits();
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr || leaving_) return seen;
   look_for_failure();
   if (seen.failure.empty() && !account_.closed()) seen.failure = failure_;
-  Stats stats;
-  if (busy() && failure_.empty()) ask_waiting(stats);
-  if (account_.look(stats.late, stats.seconds, now)) {
-    seen.late = std::move(stats.late);
-    seen.text = std::move(stats.text);
+  if (busy() && failure_.empty()) waits.add(ask_waiting());
+  if (account_.look(waits.late, waits.seconds, now)) {
+    seen.late = std::move(waits.late);
+    seen.text = std::move(waits.text);
   }
   return seen;
 }

@@ -42,12 +42,8 @@ gdrxUniqueId exchange_id(const c10::intrusive_ptr<c10d::Store>& store, const std
                          int rank);
 
 /// What a group has done, and whom it waits for.
-struct Stats {
+struct Stats : Waits {
   std::map<std::string, Counted> calls;  // by the name that a profiler shows
-  std::vector<int> late;                 // the ranks that running calls wait for
-  int running = 0, behind = 0;           // calls; behind: that wait for those to end
-  double seconds = 0;                    // for which the oldest has run
-  std::string text;                      // a line for each running call
   std::map<int, double> waited;          // seconds for which calls have waited for a rank, in looks
   std::uint64_t gpu_memory = 0;          // bytes of the GPU that the group holds
 };
@@ -61,6 +57,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// The same without these ranks, of the ranks that stay, and they alone call it. This one is then
   /// of no more use, and whoever still waits in it has an error.
   std::shared_ptr<Engine> without(const std::vector<int>& ranks);
+  /// Without a communicator, until its group is reconfigured: every call raises.
+  static std::shared_ptr<Engine> unmade(const Meeting& meeting, Milliseconds timeout);
+  /// Takes the communicator.
+  static std::shared_ptr<Engine> of(gdrxComm_t comm, const Meeting& meeting, Milliseconds timeout);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -81,6 +81,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// False: `timeout` was over first; 0: until the call's own deadline ends it.
   bool wait_for(const Work& work, Milliseconds timeout);
   void abort(const std::string& why);
+  /// Aborts and frees it, as its user wants.
+  void retire(const std::string& why);
   /// Waits for the other ranks, at most `grace`, then frees the communicator; for all but the
   /// first moments of that in a thread of its own. 0: aborts, and frees it at once.
   void shutdown(Milliseconds grace);
@@ -115,7 +117,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void advance(std::vector<WorkPtr>& ended);
   bool advance(Work& work);
   bool busy() const;
-  void ask_waiting(Stats& stats);
+  Waits ask_waiting();
   void look_for_failure();
   void say_last_word();
   void check_process(const char* call) const;

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "account.hpp"
 #include "device.hpp"
 #include "gpu_work.hpp"
 #include "work.hpp"
@@ -102,6 +103,8 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   /// Waits for what runs, at most `grace`; then every communicator ends.
   void shutdown(Milliseconds grace);
   std::map<const char*, Counted> counts();
+  /// Whom kernels wait for, and what is staged. Any thread; no call into CUDA.
+  Waits waits();
   std::string explain(c10::Device device, std::size_t bytes, Milliseconds timeout);
   /// Bytes of the GPU that the group's communicators hold.
   std::uint64_t memory();
@@ -143,6 +146,7 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   const Meeting meeting_;
   const int number_;
   const int process_;     // a forked child owns nothing of this
+  std::mutex looking_;    // taken before lock_, to end a communicator too
   std::mutex launching_;  // a communicator takes one thread at a time; taken before lock_
   std::mutex lock_;       // for moments, of all below
   std::optional<c10::Device> device_;

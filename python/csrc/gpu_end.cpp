@@ -54,6 +54,23 @@ std::string Gpu::failure() {
   return failure_;
 }
 
+Waits Gpu::waits() {
+  const std::lock_guard looking(looking_);
+  std::map<int, gdrxComm_t> handles;
+  {
+    const std::lock_guard lock(lock_);
+    if (!failure_.empty()) return {};
+    for (const auto& [peer, comm] : comms_) handles.emplace(peer, comm.handle);
+  }
+  Waits all;
+  for (const auto& [peer, handle] : handles) {
+    Waits waits = waits_of(handle, peer == kAll ? meeting_.size : 2);
+    if (peer != kAll && !waits.late.empty()) waits.late = {peer};
+    all.add(waits);
+  }
+  return all;
+}
+
 void Gpu::abort() {
   const std::lock_guard lock(lock_);
   for (const auto& [peer, comm] : comms_) gdrxCommAbort(comm.handle);
@@ -92,7 +109,10 @@ void Gpu::shutdown(Milliseconds grace) {
     const std::lock_guard lock(lock_);
     ending.swap(comms_);
   }
-  for (const auto& [peer, comm] : ending) gdrxCommDestroy(comm.handle);
+  {
+    const std::lock_guard looking(looking_);
+    for (const auto& [peer, comm] : ending) gdrxCommDestroy(comm.handle);
+  }
   std::deque<Shelved> shelf;
   const std::lock_guard lock(lock_);
   shelf.swap(shelf_);

@@ -193,13 +193,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::class_<Backend, Held<Backend>, c10d::Backend> backend(m, "Backend");
   backend
       .def(py::init([](const gdrx_torch::StorePtr& store, int rank, int size, Milliseconds timeout,
-                       const Held<GroupOptions>& asked) {
+                       const Held<GroupOptions>& asked, bool later) {
              const py::gil_scoped_release free;
-             return c10::make_intrusive<Backend>(store, rank, size, timeout,
-                                                 asked ? asked->wishes : gdrx_torch::Wishes{});
+             return c10::make_intrusive<Backend>(
+                 store, rank, size, timeout, asked ? asked->wishes : gdrx_torch::Wishes{}, later);
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
-           py::arg("asked") = Held<GroupOptions>())
+           py::arg("asked") = Held<GroupOptions>(), py::arg("later") = false)
       .def_property_readonly("options", &Backend::options)
       .def_property_readonly("uid", [](const Backend& self) { return self.getGroupUid(); })
       .def("failure", &Backend::failure, NoGil(), "Why the group has failed; empty: it has not.")
@@ -212,7 +212,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
       .def(
           "perform_nocolor_split", [](const Backend&, const py::object&) {},
           "Nothing to do: a group is made by its members alone.")
-      .def("_is_initialized", [](const Backend&) { return true; })
+      .def("_is_initialized", &Backend::isInitialized)
       .def("named", &Backend::named, NoGil(), py::arg("name"), py::arg("ranks"),
            "Its name, and the ranks of the job that it has, for what is told of it.")
       .def("_add_ephemeral_timeout", &Backend::addEphemeralTimeout, NoGil(), py::arg("timeout"))

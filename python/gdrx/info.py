@@ -37,7 +37,7 @@ def stats(group=None) -> dict:
     """What the group has done, and whom it waits for; any thread may ask.
 
     calls: name, with how many (count), the bytes of this rank's tensors, and the seconds that calls of CPU tensors took.
-    waited: rank, and the seconds for which calls of CPU tensors have waited for it, from looks a tenth of a second apart.
+    waited: rank, and the seconds for which calls have waited for it, from looks a tenth of a second apart.
     late: the ranks that running calls wait for. running, behind: calls that run, and that wait for those.
     seconds: for which the oldest has run. text: a line for each running call."""
     return backend_of(group).stats()

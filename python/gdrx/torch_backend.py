@@ -36,7 +36,8 @@ def register():
 
 def create(options, pg_options=None):
     """A group's backend. `options`: what PyTorch hands over; the user's pg_options may be of any type."""
-    backend = make(options.store, options.group_rank, options.group_size, options.timeout, asked_by(pg_options))
+    later = getattr(options, "enable_reconfigure", False)  # from 2.14 on: who is in the group is said later
+    backend = make(options.store, options.group_rank, options.group_size, options.timeout, asked_by(pg_options), later)
     backend.named(options.group_id, list(options.global_ranks_in_group))
     return backend
 
@@ -53,13 +54,14 @@ def asked_by(pg_options):
                    is_high_priority_stream=getattr(pg_options, "is_high_priority_stream", False))
 
 
-def make(store, rank: int, size: int, timeout: datetime.timedelta, options=None):
-    """The backend itself, for who keeps its own groups. options: gdrx.Options."""
+def make(store, rank: int, size: int, timeout: datetime.timedelta, options=None, later: bool = False):
+    """The backend itself, for who keeps its own groups. options: gdrx.Options. later: it has members from its first
+    reconfigure on."""
     from gdrx import shim, watch
 
     _leave_at_exit(os.getpid())
     watch.start()
-    return shim.load().Backend(store, rank, size, timeout, options)
+    return shim.load().Backend(store, rank, size, timeout, options, later)
 
 
 @functools.cache

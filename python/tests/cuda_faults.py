@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults while a GPU waits: programs of ranks for cuda_ranks.py, which looks at what rank 0 says."""
 import datetime
+import logging
 import os
 import signal
+import sys
+import threading
 import time
 
+import gdrx
 import torch
 import torch.distributed as dist
 
@@ -53,10 +57,12 @@ def another_call(rank, size):
 
 
 def late(rank, size):
-    """The call ends at its deadline, and the next tells why."""
-    _begin(rank, 1)
+    """The call ends at its deadline, and the next tells why. Before it the watcher names who is late."""
+    _begin(rank, 2)
     if rank == 1:
-        time.sleep(4)
+        time.sleep(5)
+    logging.basicConfig(stream=sys.stdout, format="LOG %(message)s")
+    threading.Timer(0.5, lambda: print("LATE", gdrx.stats()["late"], flush=True)).start()
     _report(lambda: dist.all_reduce(torch.ones(4)))
 
 

@@ -22,7 +22,7 @@ WAYS = ("data_parallel", "sharded", "whole_step_in_a_graph", "tensor_parallel", 
 FAULTS = {  # name: the words of rank 0's exception; how long after rank 1's fault it may come, in seconds
     "another_count": ((r"rank 1", r"4 float|16 bytes", r"6 float|24 bytes"), 2.0),
     "another_call": ((r"rank 1", r"allReduce", r"broadcast"), 2.0),
-    "late": ((r"rank\(?s?\)? 1", r"(?i)timeout"), 4.0),
+    "late": ((r"rank\(?s?\)? 1", r"(?i)timeout"), 5.0),
     "late_in_a_wait": ((r"timed out",), 2.0),
     "aborted": ((r"abort",), 2.0),
     "killed": ((r"rank 1",), 3.0),
@@ -57,6 +57,8 @@ def faults(sizes):
                 wrong = "\n".join(text for _, text in results)
             elif not all(re.search(word, raised[2]) for word in words) or float(raised[1]) > soon:
                 wrong = f"{raised[1]} s, not {soon} s, or not {words}: {raised[2]}"
+            elif name == "late" and not re.search(r"LATE \[1\].*LOG .* waits for rank 1 since [01]\.", said, re.S):
+                wrong = f"nobody was named before the deadline: {said}"
             test = f"faults.{name} with {size} ranks"
             TOLD[test] = raised[0] if raised else ""
             yield test, wrong

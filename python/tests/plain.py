@@ -185,7 +185,8 @@ def test_an_id_file():
             raise Failure(f"left behind: {left}")
 
 
-def test_cuda_memory_and_streams_on_emulated_cuda():
+def on_emulated_cuda(function):
+    """(size, what each rank said) for each size."""
     from gdrx import library
 
     emulated = TREE / "build/release/emulated"
@@ -195,8 +196,18 @@ def test_cuda_memory_and_streams_on_emulated_cuda():
         # libgdrx takes the kernels that are beside it.
         for file in [library.path(), *library.path().parent.glob("libgdrx-fabric-*.so"), *emulated.glob("lib*.so*")]:
             shutil.copy(file, folder)
-        for size in SIZES:
-            outputs(size, "on_emulated_cuda", TORCH_GDRX_LIBRARY=folder, LD_LIBRARY_PATH=folder)
+        return [(size, outputs(size, function, TORCH_GDRX_LIBRARY=folder, LD_LIBRARY_PATH=folder)) for size in SIZES]
+
+
+def test_cuda_memory_and_streams_on_emulated_cuda():
+    on_emulated_cuda("on_emulated_cuda")
+
+
+def test_who_is_late_for_a_kernel_is_named_on_emulated_cuda():
+    for size, texts in on_emulated_cuda("late_on_emulated_cuda"):
+        for rank in range(size):
+            if rank != 1 and "LATE (1,) 1 " not in texts[rank]:
+                raise Failure(texts[rank])
 
 
 def test_launchers():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA memory and streams as Python's libraries show them, by ctypes alone: libcuda is the emulated one, or a GPU's."""
 import ctypes
+import time
 
 import numpy as np
 
@@ -79,3 +80,19 @@ def run(comm):
     request.wait()
     assert (data.get() == wanted).all() and (out.get() == wanted).all()
     assert comm.stats()["memory"]["gpu_bytes"] > 0
+
+
+def late(comm):
+    """Rank 1 comes a second after the others, whose kernels wait for it."""
+    data, out, stream = Array(np.ones(1000, np.float32)), Array(np.zeros(1000, np.float32)), Stream()
+    comm.barrier()
+    if comm.rank == 1:
+        time.sleep(1)
+    comm.all_reduce(data, out, stream=stream)
+    if comm.rank != 1:
+        time.sleep(0.4)
+        found = comm.late()
+        print("LATE", found.ranks, found.running, found.text, flush=True)
+    stream.wait()
+    assert (out.get() == comm.size).all()
+    assert comm.late().ranks == (), comm.late()

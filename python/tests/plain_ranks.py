@@ -315,6 +315,16 @@ def on_emulated_cuda():
         plain_cuda.run(comm)
 
 
+def late_on_emulated_cuda():
+    """A kernel waits, and no thread of the host does."""
+    import plain_cuda
+
+    plain_cuda.open_gpu()
+    comm = join(gpu=0, timeout=3)
+    plain_cuda.late(comm)
+    comm.finalize()
+
+
 def id_file():
     check(join(id_file=os.environ["TEST_ID"]))
 

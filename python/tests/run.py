@@ -19,9 +19,9 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 SOON = 1.0
 
 
-def outputs(size, function, survivors=None, seconds=180.0, env=None):
+def outputs(size, function, survivors=None, seconds=180.0, env=None, module="faults"):
     """The text of each rank; those that should live must have ended well."""
-    results = ranks.finish(ranks.start(size, "faults", function, env=env), seconds)
+    results = ranks.finish(ranks.start(size, module, function, env=env), seconds)
     for rank in range(size) if survivors is None else survivors:
         if results[rank][0] != 0:
             raise Failure(f"rank {rank} ended with {results[rank][0]}:\n{results[rank][1]}")
@@ -135,6 +135,18 @@ def test_the_others_go_on_after_a_death():
         texts = outputs(3, scenario, [0, 2])
         for rank in (0, 2):
             if "SUM 2" not in texts[rank]:
+                raise Failure(texts[rank])
+
+
+def test_a_group_is_reconfigured():
+    import torch.distributed as dist
+
+    if not hasattr(dist, "_reconfigure"):
+        raise Skip("PyTorch has no reconfigure before 2.14")
+    for size, function, said, survivors in ((3, "grows_and_shrinks", "GREW", [0, 2]), (3, "goes_wrong", "RIGHT", [0, 1, 2])):
+        texts = outputs(size, function, survivors, module="changes")
+        for rank in survivors:
+            if said not in texts[rank]:
                 raise Failure(texts[rank])
 
 

@@ -49,6 +49,14 @@ def tests_on_gpus():
         table(["<ranks", "<GPU", "<multi-process service", "<PyTorch", "passed", "failed", "<commit"], rows) + failed + [""]
 
 
+def packages():
+    run = load("torch-packages")
+    rows = [(row["package"], row["version"], row["outcome"], row["told"]) for row in run["rows"]]
+    return ["## Other packages", "",
+            f"Over gdrx with CPU tensors and PyTorch {run['torch']} (`scripts/torch-packages`).", ""] + \
+        table(["<package", "<version", "<outcome", "<what was seen"], rows) + sources("torch-packages")
+
+
 def pytorch():
     lines = ["gdrx beside Gloo in the same ranks, in turns (`scripts/torch-perf`). CPU tensors of float32; the ranks share two CPUs.",
              "A time is the median over rounds, and of the slowest rank.", ""]
@@ -61,4 +69,4 @@ def pytorch():
     return lines + ["## PyTorch's own tests", "",
                     "DistributedTest of PyTorch's wheel (`scripts/torch-suites`), on a machine without a GPU. Most tests that are skipped need GPUs.",
                     "The tests branch on the backend's name. So gdrx runs under Gloo's name, too.", ""] + \
-        table(["<backend", "<PyTorch", "ranks", "passed", "failed", "skipped"], rows) + notes + [""]
+        table(["<backend", "<PyTorch", "ranks", "passed", "failed", "skipped"], rows) + notes + [""] + packages()
