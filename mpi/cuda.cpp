@@ -22,6 +22,7 @@ using Address = unsigned long long;  // CUdeviceptr
 using Context = void*;
 constexpr int kMemoryType = 2;   // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kSynchronous = 6;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+constexpr int kBufferId = 7;     // CU_POINTER_ATTRIBUTE_BUFFER_ID
 constexpr int kManaged = 8;      // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kOrdinal = 9;      // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr unsigned kHost = 1;    // CU_MEMORYTYPE_HOST
@@ -182,32 +183,44 @@ const Gpu& gpu_of(const void* memory) noexcept {
   return gpu;
 }
 
+/// Whether a default stream has no work any more; it may be that nobody may ask.
+bool is_idle(std::uintptr_t handle) noexcept {
+  void* const stream = reinterpret_cast<void*>(handle);
+  // To ask a default stream spoils the capture of one that waits for it; this asks whether.
+  int captured = 0;
+  if (driver.is_capturing != nullptr &&
+      (driver.is_capturing(stream, &captured) != 0 || captured != 0)) {
+    return false;
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+  constexpr int kNotReady = 600;  // CUDA_ERROR_NOT_READY
+  while (driver.query(stream) == kNotReady) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+  }
+  return true;
+}
+
 // cudaMemcpy from pageable memory returns before its last 64 KiB are on the GPU; a copy within the
 // GPU and cudaMemset return before they begin. In a stream of ours nothing waits for those. From
 // here on CUDA waits in such calls, if this memory allows it (what is mapped by parts does not);
 // for those of before, the default streams are waited for. Not for long: they may have other work,
-// and that may wait for this program.
+// and that may wait for this program. An allocation of which nothing is under way any more is known
+// by its number, which no other gets.
 void settle(const void* memory) noexcept {
+  static std::mutex mutex;  // another thread may have set the attribute, and not waited yet
+  static std::array<std::uint64_t, 1024> settled{};
   const auto address = reinterpret_cast<Address>(memory);
-  unsigned is = 0;
-  if (driver.attribute(&is, kSynchronous, address) == 0 && is != 0) return;
+  std::uint64_t id = 0;
+  if (driver.attribute(&id, kBufferId, address) != 0) id = 0;
+  const std::lock_guard lock(mutex);
+  std::uint64_t& known = settled[id % settled.size()];
+  if (id != 0 && known == id) return;
   constexpr unsigned kOn = 1;
-  driver.set_attribute(&kOn, kSynchronous, address);
+  const bool synchronous = driver.set_attribute(&kOn, kSynchronous, address) == 0;
   constexpr std::uintptr_t kLegacy = 1;     // CU_STREAM_LEGACY
-  constexpr std::uintptr_t kPerThread = 2;  // CU_STREAM_PER_THREAD
-  constexpr int kNotReady = 600;            // CUDA_ERROR_NOT_READY
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
-  for (const std::uintptr_t stream : {kLegacy, kPerThread}) {
-    // To ask the default stream spoils the capture of one that waits for it; this asks whether.
-    int captured = 0;
-    if (driver.is_capturing != nullptr &&
-        (driver.is_capturing(reinterpret_cast<void*>(stream), &captured) != 0 || captured != 0)) {
-      continue;
-    }
-    while (driver.query(reinterpret_cast<void*>(stream)) == kNotReady &&
-           std::chrono::steady_clock::now() < end) {
-    }
-  }
+  constexpr std::uintptr_t kPerThread = 2;  // CU_STREAM_PER_THREAD, this thread's
+  const bool legacy = is_idle(kLegacy);
+  if (is_idle(kPerThread) && legacy && synchronous) known = id;
 }
 
 // Its context, current on this thread for a while; what the program has copied there has arrived.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gdrxAllReduceLeaves. The caller's list is his again when the call returns.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "collectives/api/c_check.hpp"
@@ -41,7 +43,11 @@ gdrxResult_t gdrxAllReduceLeaves(const void* sendbuff, const size_t* leafcounts,
     call.leaves = GDRX_TRY(c_api::leaves_of(leafcounts, comm->impl->size()));
     const auto own = static_cast<std::uint64_t>(gdrx::leaves_of(call, comm->impl->rank()));
     GDRX_TRY(check_count(comm, count, call.type));
-    if (own > 0) GDRX_TRY(check_count(comm, count * own, call.type));
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 48;  // bytes, as of every buffer
+    if (own > 0 && count * size_of(call.type) > kMost / own) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("count {} of {} leaves is too large", count, own));
+    }
     GDRX_TRY(check_buffer(sendbuff, count * own, "sendbuff"));
     GDRX_TRY(check_buffer(recvbuff, count, "recvbuff"));
     call.count = count;

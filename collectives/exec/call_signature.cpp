@@ -20,7 +20,8 @@ std::string describe(const CallSignature& signature) {
   if (traits.reduces) text += fmt::format(", {}", to_string(signature.op));
   if (signature.user_op != 0) text += fmt::format(" operator {}", signature.user_op);
   if (traits.rooted) text += fmt::format(", root {}", signature.root);
-  if (traits.has_leaves()) text += fmt::format(", leaves {:08x}", signature.root);
+  if (traits.has_leaves())
+    text += fmt::format(", leaves {:08x}", static_cast<std::uint32_t>(signature.root));
   if (of_parts && !traits.by_messages()) text += fmt::format(", counts {:08x}", signature.root);
   if (signature.collective != Collective::send_recv) {
     text += fmt::format(", {}", plan::to_string(signature.algorithm));

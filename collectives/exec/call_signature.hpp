@@ -25,8 +25,8 @@ struct CallSignature {
   plan::Algorithm algorithm{};
   std::uint8_t reserved = 0;
   std::uint16_t user_op = 0;  // ReduceOp::user: which of the communicator's, from 1 on
-  std::int32_t root =
-      0;  // of what has a part a rank, or leaves, and no root: a digest of their numbers
+  /// Of what has a part a rank, or leaves, and no root: a digest of their numbers.
+  std::int32_t root = 0;
   std::uint64_t sequence = 0;  // of the operation on its communicator; send_recv: of the pair
   std::uint64_t count = 0;  // elements, as the caller gave them; of parts, of all that ranks share
   friend bool operator==(const CallSignature&, const CallSignature&) = default;

@@ -150,7 +150,20 @@ Result<void> Interpreter::check(const Program& program, const Op& op) const {
     return wrong(program, "names a chunk that does not exist");
   }
   if (op.src.count != 1 || op.dst.count != 1) return check_ranges(program, op);
-  return {};
+  return check_rounding(program, op);
+}
+
+// Operations that follow each other into one chunk are rounded once. Of leaves each is: it stands
+// behind a copy of its left operand.
+Result<void> Interpreter::check_rounding(const Program& program, const Op& op) const {
+  const bool reduces = op.kind == OpKind::reduce || op.kind == OpKind::recv_reduce;
+  if (!reduces || !traits_of(plan_.spec.collective).has_leaves()) return {};
+  const Op* const before = program.pc > 0 ? &(*program.ops)[program.pc - 1] : nullptr;
+  if (op.kind == OpKind::reduce && before != nullptr && before->kind == OpKind::copy &&
+      before->dst == op.dst) {
+    return {};
+  }
+  return wrong(program, "is not rounded by itself: no copy of its left operand stands before it");
 }
 
 // A range is one run of memory in the caller's vector, and an op never shifts a range over itself.

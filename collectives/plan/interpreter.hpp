@@ -64,6 +64,7 @@ class Interpreter {
   Result<Step> local(Program& program, const Op& op);
   Step wait(Program& program, const Op& op);
   Result<void> check(const Program& program, const Op& op) const;
+  Result<void> check_rounding(const Program& program, const Op& op) const;
   Result<void> check_ranges(const Program& program, const Op& op) const;
   Result<Values> read(Program& program, ChunkRef chunk);
   Result<void> write(Program& program, const Op& op, const Values& values);

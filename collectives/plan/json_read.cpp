@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collectives/plan/json_guard.hpp"
+#include "collectives/plan/leaf_tree.hpp"
 #include "collectives/plan/words.hpp"
 #include "gdrx/plan_text.hpp"
 
@@ -150,6 +151,20 @@ class Reader {
   }
 
  private:
+  // With leaves, two for each node of the tree that the rank reduces.
+  static std::size_t longest_channel(const Plan& plan) {
+    const std::size_t all = kJsonOpsPerRank * (static_cast<std::size_t>(plan.spec.ranks) + 1);
+    if (!traits_of(plan.spec.collective).has_leaves()) return all;
+    return all + 2 * plan.shape.input_chunks + 4 * static_cast<std::size_t>(leaves_of(plan.spec));
+  }
+  // With leaves, one for each partial sum that is sent, and for those that wait for others.
+  std::uint32_t most_scratch(const Plan& plan) const {
+    if (!traits_of(plan.spec.collective).has_leaves()) return limits_.scratch_chunks;
+    const std::uint64_t wanted = std::uint64_t{plan.shape.input_chunks} + limits_.scratch_chunks +
+                                 2 * static_cast<std::uint64_t>(leaves_of(plan.spec));
+    const auto ranks = static_cast<std::uint64_t>(plan.spec.ranks);
+    return static_cast<std::uint32_t>(std::min(wanted, kMostChunks / ranks));
+  }
   static Result<std::vector<std::int32_t>> read_leaves(const Fields& fields, std::uint32_t ranks) {
     std::vector<std::int32_t> leaves;
     for (const json& count : *GDRX_TRY(fields.array("leaves", ranks))) {
@@ -163,7 +178,7 @@ class Reader {
   Result<RankProgram> read_program(const Fields& fields, const Plan& plan) {
     GDRX_TRY(fields.only({"scratch_chunks", "channels"}));
     RankProgram program;
-    program.scratch_chunks = GDRX_TRY(fields.number("scratch_chunks", 0, limits_.scratch_chunks));
+    program.scratch_chunks = GDRX_TRY(fields.number("scratch_chunks", 0, most_scratch(plan)));
     const json& channels = *GDRX_TRY(fields.array("channels", plan.shape.channels));
     for (std::size_t c = 0; c < channels.size(); ++c) {
       const std::string where = fmt::format("{} channel {}", fields.where(), c);
@@ -175,7 +190,7 @@ class Reader {
   Result<Channel> read_channel(const json& list, const std::string& where, const Plan& plan) {
     if (!list.is_array()) return bad(where, "a list of ops is expected");
     // The proof's work grows with the square of a channel's length.
-    const std::size_t longest = kJsonOpsPerRank * (static_cast<std::size_t>(plan.spec.ranks) + 1);
+    const std::size_t longest = longest_channel(plan);
     ops_ += list.size();
     if (list.size() > longest || ops_ > limits_.ops) {
       return bad(where,

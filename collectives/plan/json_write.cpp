@@ -40,7 +40,7 @@ std::string json_of(const RankProgram& program) {
   return text + "]}";
 }
 
-std::string leaves_of(const Spec& spec) {
+std::string leaves_member(const Spec& spec) {
   if (spec.leaves.empty()) return "";
   return fmt::format("\n  \"leaves\": [{}],", fmt::join(spec.leaves, ", "));
 }
@@ -61,7 +61,7 @@ std::string to_json(const Plan& plan) {
   "credits": {},
   "programs": [)",
       kJsonVersion, gdrx::to_string(plan.spec.collective), to_string(plan.spec.algorithm),
-      plan.spec.ranks, index(plan.spec.root), leaves_of(plan.spec), plan.shape.input_chunks,
+      plan.spec.ranks, index(plan.spec.root), leaves_member(plan.spec), plan.shape.input_chunks,
       plan.shape.output_chunks, plan.shape.channels, plan.shape.credits);
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
     text += (rank > 0 ? ",\n    " : "\n    ") + json_of(plan.ranks[rank]);

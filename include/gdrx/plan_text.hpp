@@ -28,9 +28,10 @@ struct JsonLimits {
   std::size_t bytes = 64u << 20;
   std::int32_t ranks = 1024;
   std::size_t ops = 1u << 18;         // all ranks: a ring of 256
-  std::uint32_t scratch_chunks = 64;  // a rank; our own plans have two at most
+  std::uint32_t scratch_chunks = 64;  // a rank; ours have two at most, but for leaves
 };
-/// Ops that a channel of a plan from JSON may have: the longest of ours has 4 a rank.
+/// Ops that a channel of a plan from JSON may have: the longest of ours has 4 a rank,
+/// and with leaves more for each.
 inline constexpr std::size_t kJsonOpsPerRank = 16;
 
 /// The plan that `text` holds, verified. Unknown, missing and doubled keys, wrong types and numbers

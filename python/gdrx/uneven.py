@@ -58,8 +58,8 @@ class UnevenCalls(Calls):
         The bits of recv do not depend on how many ranks hold the leaves, nor on who holds which."""
         source, target = _pair(leaves, recv, dtype)
         held = [1] * self.size if leaf_counts is None else [index(count) for count in leaf_counts]
-        if len(held) != self.size or min(held) < 0:
-            raise ArgumentError(f"leaf_counts has one entry for each of {self.size} ranks, 0 or more")
+        if len(held) != self.size or min(held) < 0 or not 0 < sum(held) <= 65536:
+            raise ArgumentError(f"leaf_counts has one entry for each of {self.size} ranks, 0 or more, 65536 in all at most")
         _equal("leaves", source, held[self.rank] * target.count)
         return self._post("all_reduce_leaves", (source.address, (ctypes.c_size_t * self.size)(*held), target.address,
                                                 target.count, source.type, operator(op)),

@@ -166,6 +166,56 @@ TEST(Leaves, WhoseListsDifferAreNamed) {
   });
 }
 
+// Neither rank has a partial sum for the other.
+TEST(Leaves, WhoseHoldersDifferAreNamedWithoutSharedMemoryToo) {
+  for (const char* const transport : {"auto", "ucx", "tcp"}) {
+    for (const char* const algorithm : {"one-shot", "two-shot"}) {
+      const World world(2, with(algorithm, transport));
+      world.run([](int rank, gdrxComm_t comm) {
+        const std::vector<float> in(300);
+        std::vector<float> out(100);
+        const Counts counts = rank == 0 ? Counts{3, 0} : Counts{0, 3};
+        EXPECT_EQ(gdrxAllReduceLeaves(in.data(), counts.data(), out.data(), 100, gdrxFloat32,
+                                      gdrxSum, comm, nullptr, nullptr),
+                  gdrxMismatch);
+      });
+    }
+  }
+}
+
+TEST(Leaves, OfNoElementsAndOfOtherListsFollowEachOther) {
+  const World world(3);
+  for (const Counts& counts : {Counts{2, 2, 2}, Counts{6, 0, 0}, Counts{1, 2, 3}}) {
+    EXPECT_TRUE(reduced(world, kKinds[0], counts, 0).empty());
+    EXPECT_EQ(reduced(world, kKinds[2], counts, 700), reduced(world, kKinds[2], {2, 2, 2}, 700));
+  }
+}
+
+void twice_left_less_right(const void* left, void* right, size_t count, gdrxDataType_t, void*) {
+  for (size_t i = 0; i < count; ++i) {
+    auto& value = static_cast<double*>(right)[i];
+    value = 2 * static_cast<const double*>(left)[i] - value;
+  }
+}
+
+TEST(Leaves, AreGivenToAnOperatorOfTheProgramsOwnWithTheirSides) {
+  const World world(3);
+  world.run([](int rank, gdrxComm_t comm) {
+    gdrxRedOp_t op{};
+    ASSERT_EQ(gdrxRedOpCreate(&op, twice_left_less_right, 0, nullptr, comm), gdrxSuccess)
+        << gdrxGetLastError(comm);
+    const Counts counts{1, 2, 1};
+    const std::vector<std::vector<double>> leaves{{1}, {2, 3}, {4}};
+    double out = 0;
+    ASSERT_EQ(gdrxAllReduceLeaves(leaves[static_cast<std::size_t>(rank)].data(), counts.data(),
+                                  &out, 1, gdrxFloat64, op, comm, nullptr, nullptr),
+              gdrxSuccess)
+        << gdrxGetLastError(comm);
+    EXPECT_EQ(out, 2 * (2 * 1 - 2) - (2 * 3 - 4));
+    EXPECT_EQ(gdrxRedOpDestroy(op, comm), gdrxSuccess);
+  });
+}
+
 TEST(Leaves, WithBadArgumentsAreRefused) {
   const World world(2);
   world.run([](int, gdrxComm_t comm) {

@@ -16,7 +16,7 @@ class Real final : public TestGpu {
     calls_.flush_writes = [](const void*) -> Result<void> {
       return fail(Errc::unsupported, "the simulated NIC's writes are not the driver's");
     };
-    // The simulated NIC takes a copy that fails for a remote access error, whose reason nobody sees.
+    // A copy that fails is a remote access error to the simulated NIC: nobody sees its reason.
     calls_.to_device = [](std::byte* device, const std::byte* host, std::size_t bytes) {
       return said(cuda::gpu_calls().to_device(device, host, bytes));
     };

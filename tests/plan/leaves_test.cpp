@@ -77,13 +77,49 @@ TEST(Leaves, AlongAnotherTreeAreRefused) {
 }
 
 TEST(Leaves, AreReadAsTheyAreWritten) {
-  const auto plan =
-      build({Collective::all_reduce_leaves, Algorithm::two_shot, 3, Rank{}, {5, 0, 2}});
+  const std::vector<std::vector<std::int32_t>> lists{
+      {5, 0, 2}, {48}, {24, 24}, {30, 1, 1}, {12, 12, 12, 12}, std::vector<std::int32_t>(16, 7)};
+  for (const auto& leaves : lists) {
+    for (const Algorithm algorithm : algorithms_of(Collective::all_reduce_leaves)) {
+      const auto plan = build({Collective::all_reduce_leaves, algorithm,
+                               static_cast<std::int32_t>(leaves.size()), Rank{}, leaves});
+      ASSERT_TRUE(plan);
+      const auto read = from_json(to_json(*plan));
+      ASSERT_TRUE(read) << read.error().what;
+      EXPECT_EQ(read->spec, plan->spec);
+      EXPECT_EQ(read->ranks, plan->ranks);
+    }
+  }
+}
+
+TEST(Leaves, OfAFileTakeNoMoreMemoryThanThereIs) {
+  std::string leaves = "1024";
+  for (int rank = 1; rank < 1024; ++rank) leaves += ", 0";
+  const auto refused = [&](const std::string& chunks) {
+    const auto read = from_json(
+        R"({"gdrx_plan": 1, "collective": "allReduceLeaves", "algorithm": "two-shot",
+            "ranks": 1024, "root": 0, "leaves": [)" +
+        leaves + R"(], "input_chunks": )" + chunks +
+        R"(, "output_chunks": 1024, "channels": 1, "credits": 1, "programs": []})");
+    return read ? std::string() : std::string(read.error().what);
+  };
+  EXPECT_NE(refused("1048576").find("more than 4194304 chunks"), std::string::npos)
+      << refused("1048576");
+}
+
+// Two operations into one chunk are rounded once.
+TEST(Leaves, WhoseSumsAreRoundedTogetherAreRefused) {
+  auto plan = build({Collective::all_reduce_leaves, Algorithm::one_shot, 1, Rank{}, {3}});
   ASSERT_TRUE(plan);
-  const auto read = from_json(to_json(*plan));
-  ASSERT_TRUE(read) << read.error().what;
-  EXPECT_EQ(read->spec, plan->spec);
-  EXPECT_EQ(read->ranks, plan->ranks);
+  const auto in = [](std::uint32_t chunk) { return ChunkRef{Buffer::input, chunk}; };
+  const ChunkRef out{Buffer::output, 0};
+  plan->ranks[0].channels[0] = {{OpKind::copy, false, {}, in(0), out},
+                                {OpKind::reduce, false, {}, in(1), out},
+                                {OpKind::reduce, true, {}, in(2), out}};
+  const auto proof = verify(*plan);
+  ASSERT_FALSE(proof);
+  EXPECT_NE(std::string(proof.error().what).find("is not rounded by itself"), std::string::npos)
+      << proof.error().what;
 }
 
 }  // namespace

@@ -240,7 +240,7 @@ void add_plan(CLI::App& app) {
   command->add_option("--format", o.format, "text, json or dot (Graphviz)")
       ->check(CLI::IsMember({"text", "json", "dot"}));
   command->add_option("--load", o.load, "a plan as JSON from this file (- for stdin); proved first")
-      ->excludes("--algo", "--collective", "--ranks", "--root");
+      ->excludes("--algo", "--collective", "--ranks", "--root", "--leaves");
   command->add_flag("--verify", o.verify, "prove it by symbolic execution");
   command->add_flag("--simulate", o.simulate, "predict its time from the costs below");
   command->add_option("--alpha", o.alpha, "latency of a message")->capture_default_str();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What builders are made of: one function an algorithm, the program of one rank. `n` >= 2; n == 1
-// is build.cpp's.
+// What builders are made of: one function an algorithm, the program of one rank. `n` >= 2, but of
+// leaves; n == 1 is build.cpp's.
 #pragma once
 
 #include <cstdint>

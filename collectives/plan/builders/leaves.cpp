@@ -40,6 +40,18 @@ class Leaves {
     if (!(result == out(mine_))) ops_.push_back(copy(out(mine_), result));
   }
 
+  /// From whom nothing else comes, the result does: a rank with another list of leaves is found
+  /// out.
+  void hear_of_all() {
+    for (std::int32_t source = 0; source < ranks(); ++source) {
+      if (!nodes_[static_cast<std::size_t>(source)].empty()) continue;
+      for (std::int32_t i = 1; source == rank_ && i < ranks(); ++i) {
+        ops_.push_back(send(out(mine_), wrap(rank_ + i, ranks())));
+      }
+      if (source != rank_) received_from(source);
+    }
+  }
+
   void give_to_all() {
     for (std::int32_t i = 1; i < ranks(); ++i)
       ops_.push_back(send(out(mine_), wrap(rank_ + i, ranks())));
@@ -132,6 +144,7 @@ class Leaves {
 RankProgram one_shot_leaves(const Spec& spec, std::int32_t rank) {
   Leaves leaves(spec, rank, 1, 0);
   leaves.reduce_all();
+  leaves.hear_of_all();
   return leaves.program();
 }
 

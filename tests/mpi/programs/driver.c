@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { kBytes = 64 << 20, kDevice = 2, kType = 2, kSynchronous = 6, kOrdinal = 9, kInvalid = 1, kNotReady = 600 };
+enum { kBytes = 64 << 20, kDevice = 2, kType = 2, kSynchronous = 6, kBufferId = 7, kOrdinal = 9, kInvalid = 1, kNotReady = 600 };
 enum { kMostAllocations = 64, kLegacyStream = 1 };
 static char *gpu, *behind; /* the same memory, as the host sees it and as the GPU does */
 static size_t used;
@@ -68,6 +68,7 @@ static char* at(unsigned long long memory) {
 
 int cuPointerGetAttribute(void* value, int attribute, unsigned long long memory) {
   if (!at(memory) || !synchronous(memory)) return kInvalid;
+  if (attribute == kBufferId) return *(unsigned long long*)value = (size_t)synchronous(memory), 0;
   *(unsigned*)value = attribute == kType ? kDevice : attribute == kSynchronous ? *synchronous(memory) : 0;
   return attribute == kType || attribute == kOrdinal || attribute == kSynchronous ? 0 : kInvalid;
 }
