@@ -144,7 +144,9 @@ State* meet(MPI_Comm comm) noexcept {
   state->saved = 0;
   state->persistent = Verdict::taken;
   state->error = 0;
+  state->error_stays = false;
   state->stream = gdrxStreamNone;
+  state->apart = false;
   if (!alone) state->work.lists.resize(4 * static_cast<std::size_t>(size));
   state->handle = number_of(comm);
   if (real::Comm_set_attr(comm, keyval, state) == MPI_SUCCESS) return state;
@@ -182,16 +184,19 @@ State* look_again(State* state, MPI_Comm comm) noexcept {
   return is_still ? state : look_up(comm);
 }
 
-int raise(State& state, const char* why) noexcept {
-  if (const int fault = code_of_fault(state)) {
-    const bool is_news = std::exchange(state.error, fault) == 0;
+int raise(State& state, const char* why) noexcept { return raise(state, why, end_of(state)); }
+
+int raise(State& state, const char* why, gdrxResult_t end) noexcept {
+  if (const int fault = code_of_fault(state, end)) {
+    const bool is_news = std::exchange(state.error, fault) != fault;
+    state.error_stays = true;
     if (is_news && fault != kAbi.revoked) std::fprintf(stderr, "gdrx: %s\n", why);
     if (state.handle != 0) real::Comm_call_errhandler(state.comm, fault);
     return fault;
   }
   static int kind = MPI_ERR_OTHER;
   static const bool known = real::Add_error_class(&kind) == MPI_SUCCESS;
-  if (state.error == 0) {
+  if (!state.error_stays) {
     char text[MPI_MAX_ERROR_STRING];
     std::snprintf(text, sizeof text, "gdrx: %s", why);
     state.error = kind;
@@ -199,6 +204,7 @@ int raise(State& state, const char* why) noexcept {
       real::Add_error_string(state.error, text);
     }
     std::fprintf(stderr, "%s\n", text);
+    state.error_stays = end != gdrxSuccess;  // else it was one call's, and gdrx goes on
   }
   if (state.handle != 0) real::Comm_call_errhandler(state.comm, state.error);
   return state.error;
@@ -212,7 +218,9 @@ State& own_state_of(const State& parent) noexcept {
   own.size = parent.size;
   own.choice = parent.choice;
   own.error = 0;
+  own.error_stays = false;
   own.stream = gdrxStreamNone;
+  own.apart = false;
   const std::lock_guard lock(mutex);
   if (phase == Phase::on) look_at_leaving();
   own.parent = &parent;

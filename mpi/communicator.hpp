@@ -22,6 +22,8 @@ struct State {
   const Choice* choice = nullptr;  // what auto takes
   std::size_t saved = 0;           // nanoseconds, had gdrx taken the calls that it would have
   int error = 0;                   // MPI's code of gdrx's failure, once it has failed
+  bool error_stays = false;        // gdrx's communicator has ended with it
+  bool apart = false;              // of a stream, with ranks on several hosts
   gdrxComm_t gdrx = nullptr;
   Work work;                             // of a blocking call
   std::atomic<int> pending{0};           // nonblocking calls that are not done
@@ -71,6 +73,8 @@ State& own_state_of(const State& parent) noexcept;
 void end_own(State& state) noexcept;
 /// Calls the program's error handler for what went wrong; MPI's code of it.
 int raise(State& state, const char* why) noexcept;
+/// `end`: what gdrx's communicator has ended with, where that may be gone.
+int raise(State& state, const char* why, gdrxResult_t end) noexcept;
 /// Of a communicator that the program has revoked: ends gdrx's calls of it, on all ranks.
 void abort_calls_of(const State& state) noexcept;
 /// In MPI_Finalize: meets the other ranks of all communicators, and takes no call any more.

@@ -14,6 +14,7 @@
 namespace gdrx::mpi {
 namespace {
 
+constexpr int kMostOfInfo = 63;
 constexpr StreamHandle kFirst = 0x67000000;  // of no kind that MPICH has
 
 struct Streams {
@@ -55,7 +56,10 @@ int result_of(gdrxResult_t result, State& state) noexcept {
   return raise(state, engine()->GetLastError(state.gdrx));
 }
 
-// gdrx's communicator may be another thread's, which looks at requests.
+bool is_gpus(const void* at) noexcept { return has_cuda() && is_on_gpu(at); }
+
+// gdrx's communicator may be another thread's, which looks at requests. Not while a call waits:
+// such a thread may be whom it waits for.
 class Alone {
  public:
   explicit Alone(const State& state) noexcept : lock_(pending_mutex(), std::defer_lock) {
@@ -68,14 +72,18 @@ class Alone {
 
 }  // namespace
 
-std::optional<gdrxStream_t> stream_of_info(MPI_Info info) noexcept {
+bool is_of_cuda(MPI_Info info) noexcept {
   static const MPI_Info kNone = MPI_INFO_NULL;
-  constexpr int kMost = 63;
-  char text[kMost + 1] = {};
+  char text[kMostOfInfo + 1] = {};
   int found = 0;
-  if (info == kNone || real::Info_get(info, "type", kMost, text, &found) != MPI_SUCCESS ||
-      found == 0 || std::strcmp(text, "cudaStream_t") != 0 ||
-      real::Info_get(info, "value", kMost, text, &found) != MPI_SUCCESS || found == 0) {
+  return info != kNone && real::Info_get(info, "type", kMostOfInfo, text, &found) == MPI_SUCCESS &&
+         found != 0 && std::strcmp(text, "cudaStream_t") == 0;
+}
+
+std::optional<gdrxStream_t> stream_of_info(MPI_Info info) noexcept {
+  char text[kMostOfInfo + 1] = {};
+  int found = 0;
+  if (real::Info_get(info, "value", kMostOfInfo, text, &found) != MPI_SUCCESS || found == 0) {
     return std::nullopt;
   }
   unsigned char bytes[sizeof(gdrxStream_t)] = {};
@@ -114,7 +122,7 @@ bool drop_stream(StreamHandle handle) noexcept {
 
 // A part of the whole, not a duplicate: no attribute is copied, and none of the program's code
 // runs.
-int make_stream_comm(MPI_Comm comm, gdrxStream_t stream, MPI_Comm* made) noexcept {
+int make_stream_comm(MPI_Comm comm, std::optional<gdrxStream_t> given, MPI_Comm* made) noexcept {
   static const MPI_Comm kNone = MPI_COMM_NULL;
   *made = kNone;
   int rank = 0;
@@ -125,9 +133,10 @@ int make_stream_comm(MPI_Comm comm, gdrxStream_t stream, MPI_Comm* made) noexcep
   int between_groups = 0;
   real::Comm_test_inter(comm, &between_groups);
   if (state != nullptr && between_groups == 0) {
+    const gdrxStream_t stream = given.value_or(gdrxStreamNone);
     const StreamContext context(stream);
     state->work.lists.resize(4 * static_cast<std::size_t>(state->size));
-    make_in_stream(*state, context.is_known());
+    make_in_stream(*state, given && context.is_known());
     state->stream = stream;
     if (state->stage == State::Stage::live) return MPI_SUCCESS;
   }
@@ -156,8 +165,11 @@ int enqueue(Call call, State& state) noexcept {
   if (code != MPI_SUCCESS) return refuse(state, code);
   if (plan.bytes == 0) return MPI_SUCCESS;  // on every rank
   call.stream = state.stream;
-  const Alone alone(state);
   try {
+    if (state.pending > 0 && !is_gpus(call.send) && !is_gpus(call.recv)) {
+      return result_of(run_behind_pending(call, plan, state), state);
+    }
+    const Alone alone(state);
     return result_of(start(call, plan, state, state.work, nullptr), state);
   } catch (const std::exception& error) {
     engine()->CommAbort(state.gdrx);  // the others have the call
@@ -173,12 +185,17 @@ int enqueue(const Message& message, State& state) noexcept {
   if (type == nullptr || !type->plain) return refuse(state, MPI_ERR_TYPE);
   const std::size_t bytes = static_cast<std::size_t>(message.count) * type->size;
   const Engine& gdrx = *engine();
+  const auto post = [&](gdrxRequest_t* request) {
+    return message.sends ? gdrx.Send(message.at, bytes, gdrxByte, message.peer, state.gdrx,
+                                     state.stream, request)
+                         : gdrx.Recv(message.at, bytes, gdrxByte, message.peer, state.gdrx,
+                                     state.stream, request);
+  };
+  if (state.pending > 0 && !is_gpus(message.at)) {
+    return result_of(wait_behind_pending(post), state);
+  }
   const Alone alone(state);
-  return result_of(
-      message.sends
-          ? gdrx.Send(message.at, bytes, gdrxByte, message.peer, state.gdrx, state.stream, nullptr)
-          : gdrx.Recv(message.at, bytes, gdrxByte, message.peer, state.gdrx, state.stream, nullptr),
-      state);
+  return result_of(post(nullptr), state);
 }
 
 int refuse_enqueued(MPI_Comm comm, const char* name) noexcept {

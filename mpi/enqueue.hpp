@@ -12,7 +12,9 @@ namespace gdrx::mpi {
 using StreamHandle = int;
 inline constexpr StreamHandle kNoStream = 0x3C000000;
 
-/// Empty: it is no CUDA stream that the info describes.
+/// Whether the info describes a CUDA stream.
+bool is_of_cuda(MPI_Info info) noexcept;
+/// Which; empty: its value is none.
 std::optional<gdrxStream_t> stream_of_info(MPI_Info info) noexcept;
 /// kNoStream: no memory.
 StreamHandle keep_stream(gdrxStream_t stream) noexcept;
@@ -21,8 +23,9 @@ std::optional<gdrxStream_t> stream_of_handle(StreamHandle handle) noexcept;
 /// False: the handle is not ours.
 bool drop_stream(StreamHandle handle) noexcept;
 
-/// Collective. An MPI error code, alike on all ranks; `made` is null then.
-int make_stream_comm(MPI_Comm comm, gdrxStream_t stream, MPI_Comm* made) noexcept;
+/// Collective. An MPI error code, alike on all ranks; `made` is null then. No stream: a rank that
+/// gave none of CUDA, for which no communicator can be made.
+int make_stream_comm(MPI_Comm comm, std::optional<gdrxStream_t> stream, MPI_Comm* made) noexcept;
 /// Null: it is no communicator of a stream of ours.
 State* stream_state_of(MPI_Comm comm) noexcept;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/faults.hpp"
 
+#include <chrono>
+
 #include "mpi/abi/abi.hpp"
 
 namespace gdrx::mpi {
@@ -11,25 +13,34 @@ bool has_faults() noexcept {
   return kHas && kAbi.process_failed != 0;
 }
 
-// MPICH does not say.
-bool is_revoked(const State& state) noexcept {
+// MPICH does not say. gdrx may have heard of it before MPI has: of what gdrx says that it was
+// aborted, MPI is given a second to hear.
+bool is_revoked(const State& state, bool aborted) noexcept {
   static const auto kAsk =
       reinterpret_cast<int (*)(MPI_Comm, int*)>(find_function("PMPIX_Comm_is_revoked"));
-  int is = 0;
-  return kAsk != nullptr && state.handle != 0 && kAsk(state.comm, &is) == MPI_SUCCESS && is != 0;
+  if (kAsk == nullptr) return false;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (;;) {
+    int is = 0;
+    if (state.handle == 0 || kAsk(state.comm, &is) != MPI_SUCCESS) return false;
+    if (is != 0 || !aborted || std::chrono::steady_clock::now() >= end) return is != 0;
+    let_mpi_go_on();
+  }
 }
 
 }  // namespace
 
-int code_of_fault(const State& state) noexcept {
+gdrxResult_t end_of(const State& state) noexcept {
   gdrxResult_t result = gdrxSuccess;
-  if (!has_faults() || state.gdrx == nullptr ||
-      engine()->CommGetAsyncError(state.gdrx, &result) != gdrxSuccess ||
-      (result != gdrxPeerLost && result != gdrxAborted)) {
-    return 0;
-  }
-  if (is_revoked(state)) return kAbi.revoked;
-  return result == gdrxPeerLost ? kAbi.process_failed : 0;
+  const bool asked =
+      state.gdrx != nullptr && engine()->CommGetAsyncError(state.gdrx, &result) == gdrxSuccess;
+  return asked ? result : gdrxSuccess;
+}
+
+int code_of_fault(const State& state, gdrxResult_t end) noexcept {
+  if (!has_faults() || (end != gdrxPeerLost && end != gdrxAborted)) return 0;
+  if (is_revoked(state, end == gdrxAborted)) return kAbi.revoked;
+  return end == gdrxPeerLost ? kAbi.process_failed : 0;
 }
 
 }  // namespace gdrx::mpi

@@ -8,6 +8,8 @@ namespace gdrx::mpi {
 
 /// MPI's own code for what has ended gdrx's communicator: that a rank has died, or that the program
 /// has revoked MPI's. 0: it is something else, or MPI has no such codes.
-int code_of_fault(const State& state) noexcept;
+int code_of_fault(const State& state, gdrxResult_t end) noexcept;
+/// What has ended gdrx's communicator; gdrxSuccess: nothing.
+gdrxResult_t end_of(const State& state) noexcept;
 
 }  // namespace gdrx::mpi

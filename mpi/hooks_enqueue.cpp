@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPICH's calls in the order of a CUDA stream, and their sisters. MPICH's own have what is no
 // communicator of ours: of a stream that it has made, which is none of CUDA.
+#include <cstdio>
 #include <string>
 
 #include "mpi/enqueue.hpp"
@@ -41,12 +42,22 @@ int set_hex(MPI_Info info, const char* key, const void* value, int size) {
   return real::Info_set(info, key, text.c_str());
 }
 
-bool make_stream(MPI_Info info, StreamHandle* made) {
-  if (settings().off || made == nullptr) return false;
+int make_stream(MPI_Info info, StreamHandle* made) {
   const auto stream = stream_of_info(info);
-  if (!stream) return false;
+  if (!stream || made == nullptr) {
+    std::fprintf(stderr,
+                 "gdrx: MPIX_Stream_create: \"value\" is no cudaStream_t as MPIX_Info_set_hex "
+                 "writes it\n");
+    real::Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_INFO);
+    return MPI_ERR_INFO;
+  }
   *made = keep_stream(*stream);
-  return *made != kNoStream;
+  return *made != kNoStream ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
+bool mpi_makes_streams() {
+  static const bool kDoes = find_function("PMPIX_Stream_comm_create") != nullptr;
+  return kDoes || settings().off;
 }
 
 bool free_stream(StreamHandle* stream) {
@@ -69,9 +80,9 @@ int tell(int result, MPI_Status* status, int source, int tag, int count, MPI_Dat
 // clang-format off
 GDRX_MPIS int MPIX_Info_set_hex(MPI_Info info, const char* key, const void* value, int size) { return set_hex(info, key, value, size); }
 GDRX_MPIS int PMPIX_Info_set_hex(MPI_Info info, const char* key, const void* value, int size) { return set_hex(info, key, value, size); }
-GDRX_STREAMED(Stream_create, (MPI_Info info, StreamHandle* stream), (info, stream), make_stream(info, stream), MPI_SUCCESS, GDRX_REFUSED_OF_ANY)
+GDRX_STREAMED(Stream_create, (MPI_Info info, StreamHandle* stream), (info, stream), is_of_cuda(info) && !settings().off, make_stream(info, stream), GDRX_REFUSED_OF_ANY)
 GDRX_STREAMED(Stream_free, (StreamHandle* stream), (stream), free_stream(stream), MPI_SUCCESS, GDRX_REFUSED_OF_ANY)
-GDRX_STREAMED(Stream_comm_create, (MPI_Comm c, StreamHandle stream, MPI_Comm* made), (c, stream, made), const auto ours = stream_of_handle(stream), make_stream_comm(c, *ours, made), GDRX_REFUSED_OF_COMM)
+GDRX_STREAMED(Stream_comm_create, (MPI_Comm c, StreamHandle stream, MPI_Comm* made), (c, stream, made), const auto ours = stream_of_handle(stream); ours || !mpi_makes_streams(), make_stream_comm(c, ours, made), GDRX_REFUSED_OF_COMM)
 GDRX_ENQUEUED(Allreduce, (const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c), (s, r, n, t, op, c),
               Call{.kind = Kind::allreduce, .comm = c, .send = s, .recv = r, .recv_count = n, .recv_type = t, .op = op})
 GDRX_ENQUEUED(Reduce, (const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c), (s, r, n, t, op, root, c),

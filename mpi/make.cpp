@@ -106,9 +106,14 @@ void make_in_stream(State& state, bool good) noexcept {
   state.why = Verdict::broken;
   if (!is_of_this_world(state.comm, state.size)) {
     state.why = Verdict::worlds;
-  } else if (least_of_all(state.comm, {0, 0, good && engine() != nullptr ? 1U : 0U}).good == 1) {
-    make_alike(state);
+    return;
   }
+  static const std::uint64_t kHost = host_number();
+  const Least all =
+      least_of_all(state.comm, {kHost, ~kHost, good && engine() != nullptr ? 1U : 0U});
+  if (all.good == 0) return;
+  state.apart = all.host != ~all.inverse_host;
+  make_alike(state);
 }
 
 }  // namespace gdrx::mpi

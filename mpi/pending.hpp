@@ -2,6 +2,7 @@
 // A call that gdrx has and the program waits for by a request of MPI's.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "mpi/communicator.hpp"
@@ -16,6 +17,8 @@ struct Pending {
   MPI_Datatype own_type = MPI_DATATYPE_NULL;  // the program may free its type before the end
   std::vector<long> own_lists;                // counts and places, which Fortran's binding may free
   const char* why = nullptr;                  // it failed
+  std::array<char, 256> text{};               // `why`, where that is a communicator's
+  gdrxResult_t end = gdrxSuccess;             // which had ended so
   int error = MPI_SUCCESS;
   bool active = false;  // started and not done; of a persistent call, under pending_mutex()
   int tag = 0;  // of a persistent call: what MPI's request receives; else it is a generalized one

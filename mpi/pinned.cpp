@@ -14,7 +14,7 @@ struct Pool {
   std::mutex mutex;
   std::multimap<std::size_t, Pinned> kept;  // by their room
   std::size_t held = 0;                     // bytes that are pinned, in use and kept
-  std::size_t most = kMostPinned;
+  std::size_t refused = ~std::size_t{0};    // so much, and more, CUDA did not pin
   bool ended = false;
 };
 Pool& pool() noexcept {
@@ -30,15 +30,15 @@ std::size_t room_for(std::size_t bytes) noexcept {
 }
 
 // Nothing is given back to CUDA on the way: it would wait for all that the GPU does, and that may
-// wait for this call. So a larger one is taken where no more may be pinned. Where CUDA gives none,
-// it is not asked again.
+// wait for this call. Where CUDA gives none, it is not asked for so much again.
 Pinned take(std::size_t& room, const void* gpu) {
   Pool& ours = pool();
   const std::lock_guard lock(ours.mutex);
   if (ours.ended) return {};
-  const bool may_pin = room <= ours.most && ours.held <= ours.most - room;
+  const bool may_pin =
+      room < ours.refused && room <= kMostPinned && ours.held <= kMostPinned - room;
   const auto found = ours.kept.lower_bound(room);
-  if (found != ours.kept.end() && (!may_pin || found->first / 4 <= room)) {
+  if (found != ours.kept.end() && found->first / 4 <= room) {
     room = found->first;
     const Pinned memory = found->second;
     ours.kept.erase(found);
@@ -47,7 +47,7 @@ Pinned take(std::size_t& room, const void* gpu) {
   if (!may_pin) return {};
   const Pinned memory = pin(room, gpu);
   if (memory.at == nullptr) {
-    ours.most = ours.held;
+    ours.refused = room;
   } else {
     ours.held += room;
   }
@@ -70,8 +70,10 @@ void give_back(const Pinned& memory, std::size_t room) noexcept {
 
 }  // namespace
 
+// CUDA copies little as fast from anywhere, and many small messages would have the pool.
 HostMemory::HostMemory(std::size_t bytes, const void* gpu) : room_(room_for(bytes)) {
-  pinned_ = take(room_, gpu);
+  constexpr std::size_t kLittle = std::size_t{16} << 10;
+  if (bytes > kLittle) pinned_ = take(room_, gpu);
   at_ = pinned_.at != nullptr ? pinned_.at : new std::byte[bytes];
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "mpi/faults.hpp"
 #include "mpi/pending.hpp"
 #include "mpi/run.hpp"
 #include "mpi/waiting.hpp"
@@ -42,8 +43,12 @@ bool has_ended(MPI_Request handle, Pending& one) noexcept {
   const gdrxResult_t result = engine()->Test(&one.request);
   if (result == gdrxInProgress) return false;
   if (result != gdrxSuccess) {
-    one.why = comm == nullptr ? "a call of a communicator that was freed failed"
-                              : engine()->GetLastError(comm);
+    one.end = end_of(*one.state);
+    one.why = "a call of a communicator that was freed failed";
+    if (comm != nullptr) {
+      std::snprintf(one.text.data(), one.text.size(), "%s", engine()->GetLastError(comm));
+      one.why = one.text.data();
+    }
   }
   pending.erase(number_of(handle));
   return true;
@@ -56,7 +61,7 @@ void tell_mpi(MPI_Request handle, Pending& one) noexcept {
   } catch (const std::exception&) {
     one.why = "what has come could not be unpacked";
   }
-  if (one.why != nullptr) one.error = raise(*one.state, one.why);
+  if (one.why != nullptr) one.error = raise(*one.state, one.why, one.end);
   free_type(one);
   const int tag = one.tag;
   const bool failed = one.error != MPI_SUCCESS;
@@ -164,11 +169,16 @@ int hand_out(const Call& call, const Plan& plan, State& state) {
 }
 
 gdrxResult_t run_behind_pending(const Call& call, const Plan& plan, State& state) {
+  return wait_behind_pending(
+      [&](gdrxRequest_t* request) { return start(call, plan, state, state.work, request); });
+}
+
+gdrxResult_t wait_behind_pending(const std::function<gdrxResult_t(gdrxRequest_t*)>& post) {
   gdrxRequest_t request = nullptr;
   gdrxResult_t result = gdrxSuccess;
   {
     const std::lock_guard lock(requests_mutex);
-    result = start(call, plan, state, state.work, &request);
+    result = post(&request);
   }
   for (std::uint64_t rounds = 0; result == gdrxSuccess && request != nullptr; ++rounds) {
     {

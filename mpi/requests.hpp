@@ -4,6 +4,7 @@
 // threads go on with a call; that it is done is seen, and told to MPI, by whoever asks for it.
 #pragma once
 
+#include <functional>
 #include <mutex>
 
 #include "mpi/communicator.hpp"
@@ -15,6 +16,8 @@ namespace gdrx::mpi {
 int hand_out(const Call& call, const Plan& plan, State& state);
 /// A blocking call of a communicator that has others pending: another thread may ask for those.
 gdrxResult_t run_behind_pending(const Call& call, const Plan& plan, State& state);
+/// The same of any call of gdrx's, which `post` makes with a request.
+gdrxResult_t wait_behind_pending(const std::function<gdrxResult_t(gdrxRequest_t*)>& post);
 /// Held by who calls gdrx for a communicator that may have calls pending. Never while waiting.
 std::mutex& pending_mutex() noexcept;
 

@@ -50,7 +50,7 @@ gdrxResult_t reduce_scatter(const Call& call, const Plan& plan, State& state, Wo
   const gdrxResult_t result =
       lists ? gdrx.ReduceScatterv(from, to, work.lists.data(), plan.type->gdrx, plan.op, state.gdrx,
                                   call.stream, request)
-            : gdrx.ReduceScatter(from, to, own, plan.type->gdrx, plan.op, state.gdrx, nullptr,
+            : gdrx.ReduceScatter(from, to, own, plan.type->gdrx, plan.op, state.gdrx, call.stream,
                                  request);
   if (plan.in_place) {
     work.moved_from = to;
@@ -114,6 +114,7 @@ Verdict judge(const Call& call, State& state, std::size_t bytes) noexcept {
     if (!settings().all && !pays(state, bytes)) return Verdict::early;
     make(state);
   }
+  if (state.apart && !settings().all) return Verdict::hosts;  // it is there for calls in its stream
   return state.stage == State::Stage::live ? Verdict::taken : state.why;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MPI calls in the order of a CUDA stream, for every MPI that gdrx is before. Names and prototypes
- * are those of MPICH, whose mpi.h has some of them from 4.1 on; all that is here may be declared
- * twice. They are in libgdrx-coll-*.so: the one for the program's MPI is linked before MPI, or
- * preloaded. docs/how-to/mpi-programs.md has an example.
+ * MPI calls in the order of a CUDA stream, for every MPI that gdrx is before. What makes streams
+ * and communicators, Send, Recv and Allreduce are MPICH's by name and prototype, whose mpi.h has
+ * them from 4.1 on: they may be declared twice. The other collectives are gdrx's, in the same form.
+ * MPICH's Isend, Irecv, Wait and Waitall are not here. They are in libgdrx-coll-*.so: the one for
+ * the program's MPI is linked before MPI, or preloaded. docs/how-to/mpi-programs.md has an example.
  */
 #ifndef GDRX_MPI_ENQUEUE_H
 #define GDRX_MPI_ENQUEUE_H
@@ -30,8 +31,9 @@ int MPIX_Stream_create(MPI_Info info, MPIX_Stream* stream);
 /* Communicators that were made of it stay. */
 int MPIX_Stream_free(MPIX_Stream* stream);
 
-/* Collective: a communicator with the ranks of `comm`, each with a stream of its own. Attributes
- * are not copied. It is freed by MPI_Comm_free, and is a communicator like any other besides. */
+/* Collective: a communicator with the ranks of `comm`, each with a CUDA stream of its own, whose
+ * GPU is current on the calling thread. Attributes are not copied. It is freed by MPI_Comm_free,
+ * and is a communicator like any other besides. */
 int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm);
 
 /* As the calls without _enqueue, on a communicator of a CUDA stream. They return at once where the
@@ -51,7 +53,7 @@ int MPIX_Allgather_enqueue(const void* sendbuf, int sendcount, MPI_Datatype send
 int MPIX_Alltoall_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
                           int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 /* Messages between two ranks are matched in the order of their calls, whatever their tags. Sender
- * and receiver name the same count. No MPI_ANY_SOURCE. */
+ * and receiver name the same count. No MPI_ANY_SOURCE. A status has the tag that was asked for. */
 int MPIX_Send_enqueue(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
                       MPI_Comm comm);
 int MPIX_Recv_enqueue(void* buf, int count, MPI_Datatype datatype, int source, int tag,

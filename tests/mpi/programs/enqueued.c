@@ -106,14 +106,26 @@ static void all(MPI_Comm comm) {
   if (sum != size * (size - 1) / 2) differs("Allreduce", "the sum of another call");
 }
 
-/* Who is late comes after the first rank's call has returned. */
+/* Who is late comes after the first rank's call has returned, whatever it is. */
 static void returns_at_once(MPI_Comm comm) {
-  int word = 0, result = MPI_SUCCESS;
-  prepare();
-  if (rank > 0) MPI_Recv(&word, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  result = MPIX_Allreduce_enqueue(s, to, kN, MPI_INT, MPI_SUM, comm);
-  for (int other = 1; rank == 0 && other < size; ++other) MPI_Send(&word, 1, MPI_INT, other, 9, MPI_COMM_WORLD);
-  check("Allreduce of late ranks", result, kN, sum_at);
+  for (int which = 0; which < 6; ++which) {
+    int word = 0, result = MPI_SUCCESS;
+    prepare();
+    if (rank > 0) MPI_Recv(&word, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (which == 0) result = MPIX_Allreduce_enqueue(s, to, kN, MPI_INT, MPI_SUM, comm);
+    if (which == 1) result = MPIX_Reduce_enqueue(s, to, kN, MPI_INT, MPI_SUM, 0, comm);
+    if (which == 2) result = MPIX_Reduce_scatter_block_enqueue(s, to, kN, MPI_INT, MPI_SUM, comm);
+    if (which == 3) result = MPIX_Allgather_enqueue(s, kN, MPI_INT, to, kN, MPI_INT, comm);
+    if (which == 4) result = MPIX_Alltoall_enqueue(s, kN, MPI_INT, to, kN, MPI_INT, comm);
+    if (which == 5) result = MPIX_Bcast_enqueue(rank == 1 ? (void*)s : to, kN, MPI_INT, 1, comm);
+    for (int other = 1; rank == 0 && other < size; ++other) MPI_Send(&word, 1, MPI_INT, other, 9, MPI_COMM_WORLD);
+    if (which == 0) check("Allreduce of late ranks", result, kN, sum_at);
+    if (which == 1) check("Reduce of late ranks", result, rank == 0 ? kN : 0, sum_at);
+    if (which == 2) check("Reduce_scatter_block of late ranks", result, kN, part_of_sum);
+    if (which == 3) check("Allgather of late ranks", result, size * kN, gathered);
+    if (which == 4) check("Alltoall of late ranks", result, size * kN, exchanged);
+    if (which == 5) check("Bcast of late ranks", result, rank == 1 ? 0 : kN, of_root);
+  }
 }
 
 /* Each is MPI's error, and the next call goes on. */
@@ -135,6 +147,13 @@ static void errors(MPI_Comm comm) {
   expect_code("a rank that is none", MPIX_Send_enqueue(s, 4, MPI_INT, size, 0, comm), MPI_ERR_RANK);
   expect_code("any source", MPIX_Recv_enqueue(to, 4, MPI_INT, MPI_ANY_SOURCE, 0, comm, MPI_STATUS_IGNORE), MPI_ERR_RANK);
   expect_code("a root that is none", MPIX_Bcast_enqueue(to, 4, MPI_INT, size, comm), MPI_ERR_ARG);
+  MPI_Info info;
+  MPIX_Stream none = MPIX_STREAM_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "type", "cudaStream_t");
+  MPI_Info_set(info, "value", "no number");
+  expect_code("a value that is none", MPIX_Stream_create(info, &none), MPI_ERR_INFO);
+  MPI_Info_free(&info);
   if (MPIX_Allreduce_enqueue(s, to, kN, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS) differs("no stream", "the result");
   check("Allreduce", MPIX_Allreduce_enqueue(s, to, kN, MPI_INT, MPI_SUM, comm), kN, sum_at);
   MPI_Type_free(&gaps);

@@ -72,7 +72,9 @@ int main(int argc, char** argv) {
     expect(0, "a sum of those that are left");
     break;
   }
-  if (rank == 0 && !wrong && all_right) printf("all are right\n");
+  int all_wrong = 0;
+  MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, rest);
+  if (rank == 0 && !all_wrong && all_right) printf("all are right\n");
   MPI_Comm_free(&rest);
   MPI_Comm_free(&all);
   MPI_Finalize();
