@@ -35,10 +35,10 @@ struct Siblings {
 /// A communicator that a thread makes.
 struct Starting {
   enum class State : std::uint8_t { running, made, failed };
-  OwnThread thread;
   std::atomic<bool> cancelled{false};
   std::atomic<State> state{State::running};
-  Error error;  // published by `state`
+  Error error;       // published by `state`
+  OwnThread thread;  // last: it uses the others
 };
 
 }  // namespace gdrx::c_api
@@ -56,11 +56,11 @@ struct gdrxComm {
   std::mutex requests_mutex;        // a handler may end a request
   gdrxRequest* requests = nullptr;  // that are open, the latest first
   gdrx::Birthplace birthplace;
-  std::uint32_t shrinks = 0;  // that were asked for
-  bool finalized = false;     // or about to be, by the next
-  gdrx::OwnThread finalizer;
-  std::atomic<bool> met{false};                     // by it
+  std::uint32_t shrinks = 0;                        // that were asked for
+  bool finalized = false;                           // or about to be, by the next
+  std::atomic<bool> met{false};                     // by the finalizer
   std::shared_ptr<gdrx::c_api::Siblings> siblings;  // null: the other ranks are somebody else's
+  gdrx::OwnThread finalizer;                        // last: it uses the others
 };
 
 struct gdrxRequest {

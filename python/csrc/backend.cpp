@@ -45,6 +45,7 @@ Backend::~Backend() { engine_->shutdown(std::min(engine_->timeout(), kGrace)); }
 void Backend::shutdown() { engine_->shutdown(std::min(engine_->timeout(), kGrace)); }
 
 void Backend::set_reproducible(bool on) {
+  TORCH_CHECK(has_members_, "gdrx: the group has no members yet, or no longer: call reconfigure");
   Meeting next = engine_->gpu().meeting();
   next.name += "/again";
   next.wishes.reproducible = on;
@@ -114,7 +115,8 @@ c10dWork Backend::post(const Place& place, Call call, const Poster& poster) {
 }
 
 void Backend::eagerConnectSingleDevice(at::Device device) {
-  if (!device.is_cpu()) engine_->gpu().connect(numbered(device), engine_->timeout());
+  if (!device.is_cpu() && has_members_)
+    engine_->gpu().connect(numbered(device), engine_->timeout());
 }
 
 std::string Backend::explain(std::size_t bytes, bool cuda) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <torch/version.h>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -204,8 +205,10 @@ class Backend : public c10d::Backend {
   int barriers_ = 0;
   bool has_members_ = true;
   mutable std::mutex handle_lock_;
-  mutable std::string handle_;    // of reconfigure; empty: nobody has asked for it
-  std::set<std::int64_t> uuids_;  // of those that were
+  mutable std::optional<gdrxUniqueId> id_;  // of the handle, and of those before that nobody met by
+  mutable int handles_ = 0;                 // that there were
+  mutable std::string handle_;              // of reconfigure; empty: nobody has asked for it
+  std::set<std::int64_t> uuids_;            // of those that were
   static inline std::atomic<std::uint64_t> made_{0};
   const std::uint64_t number_ = ++made_;  // of this process: an address may come again
 };

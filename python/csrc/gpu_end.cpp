@@ -65,7 +65,10 @@ Waits Gpu::waits() {
   Waits all;
   for (const auto& [peer, handle] : handles) {
     Waits waits = waits_of(handle, peer == kAll ? meeting_.size : 2);
-    if (peer != kAll && !waits.late.empty()) waits.late = {peer};
+    if (peer != kAll && !waits.late.empty()) {
+      waits.late = {peer};
+      waits.text = "messages: a kernel on the GPU waits for rank " + std::to_string(peer);
+    }
     all.add(waits);
   }
   return all;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -39,7 +40,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenAsks{1};
 constexpr const char* kBegins = "gdrx:1:";
-constexpr std::size_t kRankDigits = 8;  // so that handles sort as their ranks do
+constexpr std::size_t kDigits =
+    8;  // of a rank, so that handles sort as their ranks do, and of a number
 constexpr std::size_t kIdDigits = 2 * sizeof(gdrxUniqueId{}.bytes);
 
 class Reconfigured : public c10d::Work {
@@ -63,9 +65,13 @@ std::string digits_of(const gdrxUniqueId& id) {
   return text;
 }
 
+std::string padded(std::string number) {
+  return number.insert(0, kDigits - std::min(kDigits, number.size()), '0') + ":";
+}
+
 /// Of a handle that a user brought from somewhere.
 gdrxUniqueId id_of(const std::string& handle) {
-  const std::size_t at = std::strlen(kBegins) + kRankDigits + 1;
+  const std::size_t at = std::strlen(kBegins) + 2 * (kDigits + 1);
   gdrxUniqueId id{};
   const std::string digits = handle.substr(std::min(at, handle.size()));
   if (!handle.starts_with(kBegins) || digits.size() != kIdDigits ||
@@ -150,11 +156,13 @@ void compare(gdrxComm_t comm, const Meeting& meeting, std::array<std::uint64_t, 
 c10d::ReconfigureHandle Backend::get_reconfigure_handle() const {
   const std::lock_guard lock(handle_lock_);
   if (!handle_.empty()) return handle_;
-  gdrxUniqueId id{};
-  if (gdrxGetUniqueId(&id) != gdrxSuccess) refuse(gdrxGetLastError(nullptr));
-  std::string rank = std::to_string(getRank());
-  rank.insert(0, kRankDigits - std::min(kRankDigits, rank.size()), '0');
-  return handle_ = kBegins + rank + ":" + digits_of(id);
+  if (!id_) {
+    gdrxUniqueId id{};
+    if (gdrxGetUniqueId(&id) != gdrxSuccess) refuse(gdrxGetLastError(nullptr));
+    id_ = id;
+  }
+  return handle_ = kBegins + padded(std::to_string(getRank())) +
+                   padded(std::to_string(handles_++)) + digits_of(*id_);
 }
 
 c10dWork Backend::reconfigure(const c10d::ReconfigureOptions& opts) {
@@ -164,12 +172,15 @@ c10dWork Backend::reconfigure(const c10d::ReconfigureOptions& opts) {
   if (mine == handles.end()) {
     refuse("this rank's handle is not among the handles: it is another one after each reconfigure");
   }
-  if (std::count(handles.begin(), handles.end(), *mine) > 1) refuse("a handle is given twice");
-  if (!uuids_.insert(opts.uuid).second) {
-    refuse("the uuid " + std::to_string(opts.uuid) + " was used before");
+  if (std::set<std::string>(handles.begin(), handles.end()).size() < handles.size()) {
+    refuse("a handle is given twice");
   }
   const Milliseconds timeout = opts.timeout.value_or(engine_->timeout());
   TORCH_CHECK(timeout.count() > 0, "gdrx: reconfigure: a timeout of ", timeout.count(), " ms");
+  const auto limit = Clock::now() + timeout;
+  if (!uuids_.insert(opts.uuid).second) {
+    refuse("the uuid " + std::to_string(opts.uuid) + " was used before");
+  }
   Meeting next = engine_->gpu().meeting();
   next.name = "gdrx/reconfigured/" + std::to_string(opts.uuid);
   next.rank = static_cast<int>(mine - handles.begin());
@@ -179,17 +190,21 @@ c10dWork Backend::reconfigure(const c10d::ReconfigureOptions& opts) {
   {
     const std::lock_guard lock(handle_lock_);
     handle_.clear();
+    if (next.rank == 0) id_.reset();  // else nobody has met by it: the next handle has it, too
   }
   // Who still waits for one of the old members hears of it.
   has_members_ = false;
   const auto before = std::exchange(engine_, Engine::unmade(next, lasting));
   before->retire("the group is reconfigured");
   gdrxComm_t comm = communicator(next, id, timeout);
-  compare(comm, next, {static_cast<std::uint64_t>(opts.uuid), digest_of(handles)}, timeout);
+  const auto left = std::chrono::ceil<Milliseconds>(limit - Clock::now());
+  compare(comm, next, {static_cast<std::uint64_t>(opts.uuid), digest_of(handles)},
+          std::max(left, Milliseconds(1)));
   engine_ = Engine::of(comm, next, lasting);
   has_members_ = true;
   rank_ = next.rank;
   size_ = next.size;
+  barriers_ = 0;  // as a newcomer's
   std::vector<std::uint64_t> ranks(handles.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
   named(options_->group_name, ranks);

@@ -41,6 +41,7 @@ def add_up(rank, members):
     tensor = torch.tensor([2.0**rank])
     dist.all_reduce(tensor)
     assert tensor == sum(2.0**member for member in members), tensor
+    dist.group.WORLD._get_backend(torch.device("cpu")).monitored_barrier(SOON)  # a newcomer has made none before
     place, size = dist.get_rank(), dist.get_world_size()
     assert size == len(members) and members[place] == rank
     if size > 1:
