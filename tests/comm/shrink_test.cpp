@@ -92,12 +92,13 @@ INSTANTIATE_TEST_SUITE_P(Of, Death,
 
 void stand_still(int) { usleep(1'500'000); }
 
-// As on a loaded machine: the thread of the control connections has no turn for some time.
+// As on a loaded machine: the thread of the control connections has no turn for some time. Of the
+// signals gdrx's threads take those of faults alone.
 void stop_other_threads() {
-  signal(SIGUSR1, stand_still);
+  signal(SIGTRAP, stand_still);
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     const int thread = std::stoi(entry.path().filename());
-    if (thread != getpid()) syscall(SYS_tgkill, getpid(), thread, SIGUSR1);
+    if (thread != getpid()) syscall(SYS_tgkill, getpid(), thread, SIGTRAP);
   }
 }
 

@@ -50,8 +50,8 @@ class Silence : public ThreadRanks {
   }
   /// One rank's control connections are served by nobody, its calls go on.
   void stop_a_mesh() const {
-    signal(SIGUSR1, stand_still);
-    ASSERT_EQ(syscall(SYS_tgkill, getpid(), mesh_, SIGUSR1), 0);
+    signal(SIGTRAP, stand_still);  // gdrx's threads take no other signals than those of faults
+    ASSERT_EQ(syscall(SYS_tgkill, getpid(), mesh_, SIGTRAP), 0);
   }
   void reduce_for(Duration time) {
     const Deadline end = Deadline::after(steady_clock(), time);
