@@ -12,12 +12,22 @@ constexpr std::chrono::seconds kAgain{60};
 
 }  // namespace
 
+// Of a wait that is long and one that has just begun, elsewhere, the long one is told alone: nobody
+// is late for a moment.
 void Waits::add(const Waits& others) {
+  running += others.running;
+  behind += others.behind;
+  const bool both = !late.empty() && !others.late.empty();
+  if (both && seconds >= kLate && others.seconds < kLate) return;
+  if (both && seconds < kLate && others.seconds >= kLate) {
+    late = others.late;
+    seconds = others.seconds;
+    text = others.text;
+    return;
+  }
   late.insert(late.end(), others.late.begin(), others.late.end());
   std::sort(late.begin(), late.end());
   late.erase(std::unique(late.begin(), late.end()), late.end());
-  running += others.running;
-  behind += others.behind;
   seconds = std::max(seconds, others.seconds);
   if (!text.empty() && !others.text.empty()) text += "\n";
   text += others.text;
