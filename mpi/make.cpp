@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -81,20 +82,25 @@ void make_alike(State& state) noexcept {
   if (state.gdrx != nullptr) engine()->CommDestroy(std::exchange(state.gdrx, nullptr));
 }
 
-}  // namespace
-
-void make(State& state, bool good) noexcept {
+// Collective: whether the ranks are on several hosts. Empty: gdrx declines, on all of them alike.
+std::optional<bool> meet_hosts(State& state, bool good) noexcept {
   state.stage = State::Stage::declined;
-  if (!is_of_this_world(state.comm, state.size)) {
-    state.why = Verdict::worlds;
-    return;
-  }
+  state.why = Verdict::worlds;
+  if (!is_of_this_world(state.comm, state.size)) return std::nullopt;
   static const std::uint64_t kHost = host_number();
   const Least all =
       least_of_all(state.comm, {kHost, ~kHost, good && engine() != nullptr ? 1U : 0U});
-  if (all.good == 0) {
-    state.why = Verdict::broken;
-  } else if (all.host != ~all.inverse_host && !settings().all) {
+  state.why = Verdict::broken;
+  if (all.good == 0) return std::nullopt;
+  return all.host != ~all.inverse_host;
+}
+
+}  // namespace
+
+void make(State& state, bool good) noexcept {
+  const std::optional<bool> apart = meet_hosts(state, good);
+  if (!apart) return;
+  if (*apart && !settings().all) {
     state.why = Verdict::hosts;
   } else {
     make_alike(state);
@@ -102,17 +108,9 @@ void make(State& state, bool good) noexcept {
 }
 
 void make_in_stream(State& state, bool good) noexcept {
-  state.stage = State::Stage::declined;
-  state.why = Verdict::broken;
-  if (!is_of_this_world(state.comm, state.size)) {
-    state.why = Verdict::worlds;
-    return;
-  }
-  static const std::uint64_t kHost = host_number();
-  const Least all =
-      least_of_all(state.comm, {kHost, ~kHost, good && engine() != nullptr ? 1U : 0U});
-  if (all.good == 0) return;
-  state.apart = all.host != ~all.inverse_host;
+  const std::optional<bool> apart = meet_hosts(state, good);
+  if (!apart) return;
+  state.apart = *apart;
   make_alike(state);
 }
 
