@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/comm/look.hpp"
 #include "tests/comm/world.hpp"
 
 namespace gdrx::test {
@@ -178,25 +179,6 @@ TEST(AsyncError, IsToldToProgramsOfALaterHeader) {
   EXPECT_EQ(later.known.size, sizeof later);
   EXPECT_EQ(later.more, 7U);
 }
-
-/// gdrxCommGetWaiting with room for all.
-struct Look {
-  explicit Look(gdrxComm_t comm) {
-    waiting.size = sizeof waiting;
-    waiting.ranks = ranks.data();
-    waiting.rank_capacity = static_cast<int>(ranks.size());
-    waiting.text = text.data();
-    waiting.text_capacity = text.size();
-    result = gdrxCommGetWaiting(comm, &waiting);
-  }
-  std::vector<int> late() const { return {ranks.begin(), ranks.begin() + waiting.rank_count}; }
-  std::string said() const { return text.data(); }
-
-  std::array<int, 8> ranks{};
-  std::array<char, 1000> text{};
-  gdrxWaiting_t waiting{};
-  gdrxResult_t result = gdrxInternalError;
-};
 
 class WhoIsLate : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 

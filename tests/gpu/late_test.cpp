@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comm/look.hpp"
 #include "tests/gpu/send_recv.hpp"
 
 namespace gdrx::gpu {
@@ -17,21 +18,10 @@ using namespace std::chrono_literals;
 
 using GpuLate = GpuSendRecv;
 
-struct Look {
-  explicit Look(gdrxComm_t comm) {
-    waiting.size = sizeof waiting;
-    waiting.ranks = ranks.data();
-    waiting.rank_capacity = static_cast<int>(ranks.size());
-    waiting.text = text.data();
-    waiting.text_capacity = text.size();
-    EXPECT_EQ(gdrxCommGetWaiting(comm, &waiting), gdrxSuccess) << gdrxGetLastError(nullptr);
+struct Look : test::Look {
+  explicit Look(gdrxComm_t comm) : test::Look(comm) {
+    EXPECT_EQ(result, gdrxSuccess) << gdrxGetLastError(nullptr);
   }
-  std::vector<int> late() const { return {ranks.begin(), ranks.begin() + waiting.rank_count}; }
-  std::string said() const { return text.data(); }
-
-  std::array<int, 8> ranks{};
-  std::array<char, 1000> text{};
-  gdrxWaiting_t waiting{};
 };
 
 gdrxResult_t sum(const Member& self) {
